@@ -73,7 +73,7 @@ def by_one(leaf: Leaf, above: tuple[Loop, ...]) -> Leaf:
     if not first:
         return leaf
     scope = ranges(above)
-    views = tuple((slot, replace(v, index=tuple(e.substitute(first, scope) for e in v.index))) for slot, v in leaf.views)
+    views = tuple((slot, v.substitute(first, scope)) for slot, v in leaf.views)
     return replace(leaf, at=tuple((d, e.substitute(first, scope)) for d, e in leaf.at), views=views)
 
 

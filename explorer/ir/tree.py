@@ -45,6 +45,12 @@ class View:
     element: tuple[Expr, ...] = ()
     lane: Expr | None = None
 
+    def substitute(self, values: Mapping[str, Expr], scope: Ranges) -> View:
+        """The same storage, over other loops: wherever a loop is named."""
+        return View(self.buffer, tuple(e.substitute(values, scope) for e in self.index),
+                    tuple(e.substitute(values, scope) for e in self.element),
+                    self.lane.substitute(values, scope) if self.lane is not None else None)
+
 
 @cached_hash
 @dataclass(frozen=True)
@@ -296,12 +302,7 @@ def retime(nodes: tuple[Node, ...], forward: Mapping[str, Expr], backward: Mappi
             out.append(replace(node, body=retime(node.body, forward, backward, {**scope, node.id: node.range})))
         elif isinstance(node, Leaf):
             at = tuple((dim, e.substitute(forward, scope)) for dim, e in node.at)
-            views = tuple(
-                (slot, replace(v, index=tuple(e.substitute(forward, scope) for e in v.index),
-                               element=tuple(e.substitute(forward, scope) for e in v.element),
-                               lane=v.lane.substitute(forward, scope) if v.lane is not None else None))
-                for slot, v in node.views
-            )
+            views = tuple((slot, v.substitute(forward, scope)) for slot, v in node.views)
             old = dict(node.when)
             kept = {name: e for name, e in old.items() if name not in forward}
             new = {name: e.substitute(old) for name, e in backward.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ from .result import THESE, Evidence, Run
 from .timing import Samples, Timing
 from .verify.exact_runs import run_sharp
 from .verify.expected import expected
+from .verify.fitting import fitting_sizes
 from .verify.outputs import Check, check_outputs, worst_of
-from .verify.ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, run_ragged
+from .verify.ragged import CHECKED_LIMIT, RAGGED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, run_ragged
 from .verify.reference import BUDGET, NumpyReference
 from .verify.unwritten import notes_on, unwritten
 
@@ -112,7 +114,7 @@ def execute(
     again : callable, optional
         ``again(sizes)`` gives the schedule at other sizes; by default the schedule's own ``at``, if it has one.
     ragged_sizes : sequence of mapping, optional
-        The sizes for that; by default primes.
+        The sizes for that; by default primes, and if the steps do not apply there, small sizes of whole vectors and tiles.
     reference : callable, optional
         A NumPy reference ``function(arrays, sizes)``, checked beside the loops themselves.
     gpu : Gpu or str, optional
@@ -174,8 +176,9 @@ def execute(
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
     if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
         progress("ragged")
-        sets = ragged_sizes or ragged_sizes_of(program)
-        several, faults, more = run_ragged(again, sets, dict(program.sizes), seed, seeds, reference)
+        sets, others = ragged_sizes or ragged_sizes_of(program), partial(fitting_sizes, schedule, RAGGED_LIMIT / seeds)
+        several, faults, more = run_ragged(again, sets, dict(program.sizes), seed, seeds, reference,
+                                           tuple if ragged_sizes else others)
         notes += more
         passed = tuple(where for where, checks in several if all(checks))
         evidence = replace(evidence, orders=seeds, emulated=(*evidence.emulated, *passed))
@@ -207,7 +210,8 @@ def _on_cpu(program: Program, module: CudaModule, held: Inputs,
     if checked is None:
         checked = work * seeds <= CHECKED_LIMIT
         if not checked:
-            notes.append(f"accesses were not checked at these sizes ({work:.2g} operations); checked=True does it, slowly")
+            notes.append(f"accesses were not checked at these sizes: {seeds} × {work:.2g} operations, and {CHECKED_LIMIT:.2g} are the "
+                         "limit; checked=True does it, slowly")
     device = CpuDevice(checked=checked, seeds=seeds, time_limit_s=TIME_LIMIT_S)
     ask.progress("compile")
     built = device.build(module)

@@ -167,6 +167,8 @@ def _try(schedule: Schedule, step: Transform) -> tuple[Verdict, Plan | None]:
         raise
     except ExplorerError as error:
         return Verdict(error.what), None
+    except Exception as error:  # a fault of the step's own: a refusal is printed without this proposal
+        return Verdict(f"{type(error).__name__}: {error}"), None
 
 
 # -- reading -----------------------------------------------------------------------------------------------------

@@ -255,9 +255,7 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     when |= {names[x]: value for x, value in when_inner.items() if value is not None}
     when |= {digits[a.dim].id: a.place(0) % abs(a.step) for a in axes.values() if a.dim in digits}
     old = {x: when_own[x].substitute(at, scope) for x in dropped} | moved
-    views = tuple((s, replace(v, index=tuple(e.substitute(old, scope) for e in v.index),
-                              element=tuple(e.substitute(old, scope) for e in v.element)))
-                  for s, v in leaf.views)
+    views = tuple((s, v.substitute(old, scope)) for s, v in leaf.views)
     collect = tuple((mine.get(x, x), how) for x, how in leaf.collect)
     sums = tuple((e, v) for e, v in leaf.sums if not v.variables() & old.keys())
     new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views, collect=collect, sums=sums)

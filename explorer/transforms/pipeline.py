@@ -195,7 +195,7 @@ class Pipeline(Transform):
         return before, closed(groups, lambda n, left: sync(loop, "wait", n, left), lambda n: sync(loop, "commit", n))
 
     def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
-        """As many slots as stages; slots that a tile fills evenly, and the outer loop pipelined, where the prologue is carried."""
+        """As many slots as stages; slots that a tile fills evenly, and the outer loop pipelined, where it is carried."""
         if self.buffers and self.buffers != self.stages:
             yield f"{replace(self, buffers=0)} instead"
         loop = get_loop(plan, self.loop)

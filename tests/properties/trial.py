@@ -152,6 +152,8 @@ class Trial:
             self.tally.made[step.name] += 1
             if twice := _twice(new.plan):
                 self._problem(seed, f"two nodes of one name after {step.name}", twice, schedule, step)
+            if gone := unbound(new.plan):
+                self._problem(seed, f"loops that are named, and not there, after {step.name}", gone, schedule, step)
         else:
             self.tally.refused[step.name] += 1
             self._refused(seed, plan, judge(plan).refusals, schedule, step)
@@ -301,6 +303,19 @@ def _twice(plan: Plan) -> str:
     """A name that two loops or two leaves have, or nothing."""
     names = Counter(node.id for kernel in plan.kernels for node in walk(kernel.body))
     return ", ".join(name for name, count in names.items() if count > 1)
+
+
+def unbound(plan: Plan) -> str:
+    """Loops that a leaf names where it runs or what it uses, and that are not around it, or nothing."""
+    gone: list[str] = []
+    for leaf, above, _ in plan.leaves:
+        named = [e for _, e in leaf.at]
+        for _, v in leaf.views:
+            named += [*v.index, *v.element, *([v.lane] if v.lane is not None else [])]
+        around = {x.id for x in above}
+        gone += [f"{leaf.id}: {name}" for name in sorted(frozenset[str]().union(*(e.variables() for e in named)) - around)]
+        gone += [f"{leaf.id}: {name}" for name, _ in leaf.when if name not in around]
+    return ", ".join(gone)
 
 
 def _digest(schedule: Schedule, step: Transform | None = None) -> bytes:

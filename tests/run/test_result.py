@@ -57,6 +57,28 @@ def test_a_share_says_what_it_leaves_out() -> None:
     assert "of the store" not in str(GOOD)
 
 
+def test_an_error_that_is_the_rounding_of_the_store_alone_is_called_that() -> None:
+    half = Tolerance(DTYPES["f16"], 519, 2.0**-11, 0.0011, True)
+    stored = replace(GOOD, max_error=2.0, tolerance=half, inputs="small integers")
+    assert stored.sharpness == "y equal after the rounding of the store (largest error 2)"
+    assert "largest error 2, all of it the rounding of the store; tolerance" in str(stored)
+    assert "on small integers: y equal after the rounding of the store" in str(run(exact=(stored,)))
+    picture = run(checks=(GOOD, stored))._repr_html_()
+    assert "2, all of it the rounding of the store" in picture
+    partly = replace(stored, exact=3)
+    assert partly.sharpness == "y 3 of 8 cells bit for bit, equal after the rounding of the store (largest error 2)"
+
+
+def test_an_error_beyond_the_rounding_of_the_store_gives_its_share() -> None:
+    half = Tolerance(DTYPES["f16"], 519, 2.0**-11, 0.0011, True)
+    beyond = replace(GOOD, max_error=0.02, worst=0.05, tolerance=half)
+    assert beyond.sharpness == "y largest error 0.02, 0.05 of the tolerance without the rounding of the store"
+    assert replace(beyond, max_error=0.0, worst=0.0).sharpness == "y largest error 0"
+    unbounded = replace(beyond, worst=0.0, tolerance=replace(half, unbounded=2))
+    assert "equal" not in unbounded.sharpness, "nothing is known of two cells"
+    assert not replace(beyond, worst=0.0, tolerance=replace(half, per_cell=False)).only_stored
+
+
 def test_correct_needs_every_check() -> None:
     assert run().correct is True
     assert run()

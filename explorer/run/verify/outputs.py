@@ -143,8 +143,15 @@ class Check:
         return self.tolerance.per_cell and self.tolerance.dtype.kind == "float" and self.exact < self.checked
 
     @property
+    def only_stored(self) -> bool:
+        """Whether each value is the expected one as its type can store it, and some are not the expected one itself."""
+        return self.leaves_out_store and self.worst == 0.0 < self.max_error and not self.tolerance.unbounded
+
+    @property
     def share(self) -> str:
-        """The largest share of the tolerance, in words that say what it leaves out."""
+        """What the largest error is of its tolerance, in words that say what they leave out."""
+        if self.only_stored:
+            return "all of it the rounding of the store"
         left = " without the rounding of the store" if self.leaves_out_store else ""
         return f"{self.worst:.2g} of the tolerance{left}"
 
@@ -163,7 +170,9 @@ class Check:
         if self.blind:
             return f"{self.array} not checked: the bound allows errors of {self.tolerance.absolute:.2g}, as large as its values"
         bits = f"{self.exact:,} of {self.checked:,} cells bit for bit, " if self.exact else ""
-        return f"{self.array} {bits}largest error {self.max_error:.2g}, {self.worst:.2g} of the tolerance"
+        if self.only_stored:
+            return f"{self.array} {bits}equal after the rounding of the store (largest error {self.max_error:.2g})"
+        return f"{self.array} {bits}largest error {self.max_error:.2g}" + (f", {self.share}" if self.max_error else "")
 
     def __str__(self) -> str:
         if self:

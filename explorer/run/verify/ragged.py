@@ -1,9 +1,9 @@
-"""The same steps at small sizes that nothing divides, on the CPU device that checks every access."""
+"""The same steps at small sizes that nothing divides, or at others, on the CPU device that checks every access."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,15 +19,17 @@ from ..cpu.device import CpuBuilt, CpuDevice
 from ..inputs.arguments import Inputs
 from .exact_runs import run_sharp
 from .expected import expected
+from .fitting import SMALL
 from .outputs import Check, check_outputs, worst_of
 from .reference import NumpyReference
 
 CHECKED_LIMIT = 3 * 10**7
 """Operations (times thread orders) up to which the CPU device checks every access: some ten seconds."""
 
+RAGGED_LIMIT = 4 * 10**7
+"""The same at each set of ragged sizes: some five seconds."""
 TIME_LIMIT_S = 120.0
 _RAGGED = ((37, 29, 31, 23, 41, 19), (7, 5, 11, 3, 13, 2))
-_SMALL = 8
 
 Again = Callable[[Mapping[str, int]], Schedule]
 """The same steps on the same program at other sizes; raises what the steps raise where they do not apply."""
@@ -40,7 +42,7 @@ def own_again(schedule: Schedule) -> Again | None:
 
 def ragged_sizes_of(program: Program) -> list[dict[str, int]]:
     """Two sets of small sizes with no common factors; sizes up to 8 (windows, time steps) are kept in the first."""
-    first = {name: value if value <= _SMALL else _RAGGED[0][n % 6] for n, (name, value) in enumerate(program.sizes)}
+    first = {name: value if value <= SMALL else _RAGGED[0][n % 6] for n, (name, value) in enumerate(program.sizes)}
     second = {name: min(value, _RAGGED[1][n % 6]) for n, (name, value) in enumerate(program.sizes)}
     return [first, second]
 
@@ -49,41 +51,80 @@ BySizes = tuple[tuple[str, tuple[Check, ...]], ...]
 """Checks, by the sizes in words."""
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """What came of one set of sizes: checks; a fault; why the steps do not apply; or the operations, where they are too many."""
+
+    where: str
+    checks: tuple[Check, ...] = ()
+    fault: str = ""
+    refused: str = ""
+    large: int = 0
+
+
 def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[str, int], seed: int, seeds: int,
-               function: NumpyReference | None) -> tuple[BySizes, list[str], list[str]]:  # fmt: skip
-    """Run the same steps at each set of sizes: the checks by sizes, the faults, and notes on what was not run."""
-    found: list[tuple[str, tuple[Check, ...]]] = []
-    faults: list[str] = []
-    notes: list[str] = []
-    for sizes in sets:
-        where = ", ".join(f"{n}={v}" for n, v in sizes.items())
-        if dict(sizes) == dict(usual):
-            continue
-        try:
-            schedule = again(sizes)
-            require_emittable(schedule)
-        except ExplorerError as error:
-            notes.append(f"the steps do not apply at {where}: {error.what}")
-            continue
-        program = as_computed(schedule.source, schedule.plan)
-        if cost(program) * seeds > CHECKED_LIMIT:
-            notes.append(f"not run at {where}: too large to check every access")
-            continue
-        held = Inputs(program, seed)
-        device = CpuDevice(checked=True, seeds=seeds, time_limit_s=TIME_LIMIT_S)
-        try:
-            built = device.build(emit(schedule.plan))
-            runs = device.run_seeds(built, held.arrays)
-            exact, _ = run_sharp(program, partial(_one_order, device, built), seed=seed)
-        except CompilerMissing as error:
-            notes.append(f"not run at ragged sizes: {error.what}")
-            break
-        except DeviceError as error:
-            faults.append(f"at {where}: {error.message()}")
-            continue
-        wanted, _ = expected(held, function)
-        found.append((where, (*worst_of([check_outputs(program, outputs, *wanted) for outputs in runs]), *exact)))
-    return tuple(found), faults, notes
+               function: NumpyReference | None, others: Callable[[], Sequence[Mapping[str, int]]] = tuple,
+               ) -> tuple[BySizes, list[str], list[str]]:  # fmt: skip
+    """Run the same steps at other sizes: the checks by sizes, the faults, and notes on what was not run.
+
+    They run at each of `sets`, and where they apply at none of these, at the first of `others` at which they do.
+    """
+    attempt = partial(_tried, again, seed=seed, seeds=seeds, function=function)
+    instead: list[_Tried] = []
+    try:
+        tried = [attempt(sizes) for sizes in sets if dict(sizes) != dict(usual)]
+        if tried and all(x.refused for x in tried):
+            for sizes in others():
+                instead.append(attempt(sizes))
+                if not instead[-1].refused:
+                    break
+    except CompilerMissing as error:
+        return (), [], [f"not run at ragged sizes: {error.what}"]
+    every = (*tried, *instead)
+    found = tuple((x.where, x.checks) for x in every if x.checks)
+    return found, [x.fault for x in every if x.fault], [*_refused(tried, instead, usual, seeds), *_too_large(every, seeds)]
+
+
+def _tried(again: Again, sizes: Mapping[str, int], *, seed: int, seeds: int, function: NumpyReference | None) -> _Tried:
+    where = ", ".join(f"{n}={v}" for n, v in sizes.items())
+    try:
+        schedule = again(sizes)
+        require_emittable(schedule)
+    except ExplorerError as error:
+        return _Tried(where, refused=error.what)
+    program = as_computed(schedule.source, schedule.plan)
+    if cost(program) * seeds > RAGGED_LIMIT:
+        return _Tried(where, large=cost(program))
+    held = Inputs(program, seed)
+    device = CpuDevice(checked=True, seeds=seeds, time_limit_s=TIME_LIMIT_S)
+    try:
+        built = device.build(emit(schedule.plan))
+        runs = device.run_seeds(built, held.arrays)
+        exact, _ = run_sharp(program, partial(_one_order, device, built), seed=seed)
+    except CompilerMissing:
+        raise
+    except DeviceError as error:
+        return _Tried(where, fault=f"at {where}: {error.message()}")
+    wanted, _ = expected(held, function)
+    return _Tried(where, (*worst_of([check_outputs(program, outputs, *wanted) for outputs in runs]), *exact))
+
+
+def _refused(tried: Sequence[_Tried], instead: Sequence[_Tried], usual: Mapping[str, int], seeds: int) -> list[str]:
+    """Notes on the sizes at which the steps do not apply; where nothing was found instead, how to give others."""
+    if not instead:
+        return [f"the steps do not apply at {x.where}: {x.refused}" for x in tried if x.refused]
+    *before, last = (*tried, *instead)
+    missed = "; ".join(x.where for x in before)
+    if not last.refused:
+        return [f"run at {last.where} instead, as the steps do not apply at {missed}: {tried[0].refused}"]
+    named = ", ".join(f"{name!r}: …" for name in usual)
+    return [f"not run at other sizes: the steps do not apply at {missed}; nor at {last.where}: {last.refused}; to name sizes, of "
+            f"{RAGGED_LIMIT / seeds:.2g} operations at most: ragged_sizes=[{{{named}}}]"]
+
+
+def _too_large(every: Sequence[_Tried], seeds: int) -> list[str]:
+    return [f"not run at {x.where}, too large to check every access: {seeds} × {x.large:.2g} operations, and {RAGGED_LIMIT:.2g} are "
+            "the limit; seeds=1 runs one order of threads" for x in every if x.large]  # fmt: skip
 
 
 def _one_order(device: CpuDevice, built: CpuBuilt, inputs: Inputs, number: int) -> Mapping[str, np.ndarray]:

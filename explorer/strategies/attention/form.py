@@ -97,7 +97,18 @@ def _read(b: Builder, kernel: str) -> AttentionForm | None:
         return None
     for name in _between(plan, plan.statement_of[products[0].statement].target.array, mine):
         b.attempt("inline", name)
+    _apart(b, products[0].id)
     return _form(b.plan, kernel)
+
+
+def _apart(b: Builder, product: str) -> None:
+    """The loop over keys of the first product to itself, where what uses the scores stands in it, too."""
+    hit = b.plan.find(product)
+    if hit is None or len(hit[1]) < 2:
+        return
+    keys, depth = hit[1][-2:]
+    if depth in keys.body[:-1]:
+        b.attempt("distribute", keys.id, after=depth.id)
 
 
 def _between(plan: Plan, scores: str, mine: list[Leaf]) -> list[str]:
@@ -162,6 +173,8 @@ def _with_factors(plan: Plan, kernel: str, updates: tuple[str, ...], starts: tup
 
     left, right, weights, values = reads(first, row), reads(first, key), reads(second, row), reads(second, columns)
     if not len(left) == len(right) == len(weights) == len(values) == 1:
+        return None
+    if len({key.id, inside[maximum][0].id, inside[total][0].id, last_key.id}) < 4:
         return None
     if said[first].reads[0].array != left[0] or said[second].reads[0].array != weights[0]:
         return None  # the rows of its accumulator would be keys
