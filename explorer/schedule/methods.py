@@ -63,7 +63,7 @@ def counterexample(self: Schedule, move: str | Transform, *args: Any, **kwargs: 
 @spoken(TransformError, 's.pipeline_conditions("k")')
 def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "",
                         copies: str | Sequence[str] = ()) -> PipelineConditions:
-    """For which stages, release distances, work in flight and trip counts the pipelines of a loop are right.
+    """For which numbers of slots, release distances, work in flight and trip counts the pipelines of a loop are right.
 
     All of these are symbolic: the answer is a condition, not a table of sizes.  Nothing is applied.
 
@@ -72,14 +72,15 @@ def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "",
     loop : str
         A loop whose copies are pipelined, or could be.
     in_flight : {"products", "copies"}, optional
-        What is in flight: products of a warpgroup behind their step, or groups of copies at the wait.
+        What is in flight: products of a warpgroup behind their step, or groups of copies at the wait.  By default products where
+        some are (`overlap`) or a producer copies (`specialise`), else copies, as `pipeline` has them.
     copies : str or sequence of str, optional
         The copies whose pipeline is asked about, where the loop's copies have stages of their own; the others stay as they are.
 
     Returns
     -------
     PipelineConditions
-        Printed, the condition and the least instance that fails; ``.cell(stages, release_distance, in_flight)`` has one place,
+        Printed, the condition and the least instance that fails; ``.cell(slots, release_distance, in_flight)`` has one place,
         ``.counterexample(…)`` runs it at its least trip count on the CPU device.
 
     Raises
@@ -105,8 +106,13 @@ def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "",
         apart = "ask for one of them" in found
         none = f"there is no pipeline of {', '.join(names) or loop} to ask about"
         raise TransformError(f"{loop} has pipelines that differ" if apart else none, why=found,
-                             hint="" if apart or names else "stage an array that the loop reads")
+                             hint="" if apart or names else _ask_instead(in_flight))
     return found
+
+
+def _ask_instead(in_flight: str) -> str:
+    other = "copies" if in_flight == "products" else "products"
+    return f"in_flight='{other}'" if in_flight else "stage an array that the loop reads"
 
 
 def pipeline_verdicts(self: Schedule, loop: str) -> BufferVerdicts:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
+from ..gpu.units import counted
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, Loop
@@ -91,8 +92,9 @@ class Persist(Transform):
                       f"the loops over tiles alone, or bind('{odd.id}', 'seq') first")
         tiles = prod(x.extent for x in chosen)
         if self.blocks >= tiles:
-            return no(f"there are {tiles} tiles for {self.blocks} blocks", "each block would take one at most",
-                      f"bind, or fewer blocks than {tiles}")
+            return no(f"there {'is' if tiles == 1 else 'are'} {counted(tiles, 'tile')} for {counted(self.blocks, 'block')}",
+                      "each block would take one at most", f"bind('{self.loops[0]}', 'block.x') instead"
+                      + (f"; or fewer blocks than {tiles}" if tiles > 1 else ""))
         return self._steps(plan)[1]
 
     def rewrite(self, plan: Plan) -> Plan:
@@ -134,9 +136,10 @@ class Persist(Transform):
             return YES
         chain = chain[:MOST_OFFERED]
         names, tiles = ", ".join(x.id for x in chain), prod(x.extent for x in chain)
-        return no(f"there are {tiles} tiles in {names}",
+        return no(f"there {'is' if tiles == 1 else 'are'} {counted(tiles, 'tile')} in {names}",
                   f"with {WAVE} blocks, one for each multiprocessor of an H200, each would take one at most",
-                  f"bind('{loop.id}', 'block.x') instead, a block for each; or fewer blocks than {tiles}")
+                  f"bind('{loop.id}', 'block.x') instead, a block for each"
+                  + (f"; or fewer blocks than {tiles}" if tiles > 1 else ""))
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Persist]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ..gpu.units import counted
 from ..ir.expr import ZERO, Expr, remainder, var
 from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
@@ -109,7 +110,8 @@ class Pipeline(Transform):
                       hint="undo specialise, and choose more stages there")
         if self.stages > loop.extent + 1:
             return no(f"{self.stages} stages are more than {loop.id} has work for",
-                      f"its {loop.extent} iterations fill at most {loop.extent + 1} stages", f"stages={loop.extent + 1} or fewer")
+                      f"{counted(loop.extent, 'iteration')} {'fills' if loop.extent == 1 else 'fill'} at most {loop.extent + 1} stages",
+                      f"stages={loop.extent + 1} or fewer")
         if self.buffers < 0:
             return no("the number of slots is positive", hint="leave `buffers` out for one slot per stage")
         chosen = self._chosen(plan, loop)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from ..gpu.units import counted
 from ..ir.expr import ZERO, Expr, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.layout import GROUP
@@ -96,7 +97,7 @@ class Specialise(Transform):
             return no(f"{kernel.id} has roles already", "one producer issues all bulk copies",
                       "undo the first specialise, and choose its stages anew")
         if self.stages < 2:
-            return no(f"with {self.stages} slot nobody runs ahead", hint="stages=2 or more")
+            return no(f"with {counted(self.stages, 'slot')} nobody runs ahead", hint="stages=2 or more")
         every = loop.extent * prod(x.extent for x in _around(plan, loop))
         if self.stages > every:
             if every < 2:

@@ -133,3 +133,15 @@ def test_a_producer_that_waits_for_what_comes_behind_it_blocks_on_the_cpu_device
     shown = found.counterexample(2, 2)
     assert shown.caught
     assert "never ends" in shown.verdict
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_what_is_asked_by_default_is_what_pipeline_obeys(stages: int) -> None:
+    """A loop of a warpgroup's products without a pipeline: behind `overlap` alone a copy may take the slot that is read now."""
+    bare = tiled(1, M=64, N=64, K=64 * 5)
+    asked = bare.pipeline_conditions("k")
+    assert asked.kin.flight == "copies"
+    verdict, _ = bare.try_step(Pipeline("k", stages, buffers=stages - 1))
+    assert not verdict
+    assert not asked.legal(stages - 1, 0, stages - 2)
+    assert bare.pipeline_conditions("k", in_flight="products").legal(stages, 0, 0)

@@ -129,3 +129,9 @@ def test_ragged_products_in_turn(tiling: Tiling, m: int, n: int, k: int) -> None
 ])  # fmt: skip
 def test_groups_of_rows_are_whole(rows: int, order: dict[str, object]) -> None:
     assert tile_order(rows) == order
+
+
+def test_one_tile_is_no_more_than_one_block() -> None:
+    verdict = Persist(("i", "j"), 1).check(product(ex.f16, ex.f32, "n", "n").schedule(M=1, N=1, K=8).plan)
+    assert verdict.what == "there is 1 tile for 1 block"
+    assert verdict.hint == "bind('i', 'block.x') instead"

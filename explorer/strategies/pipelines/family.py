@@ -96,7 +96,8 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
     schedule : Schedule
     loop : str
     flight : str
-        What is varied in flight: ``"products"`` of a warpgroup, or ``"copies"``; by default the products where there are such.
+        What is varied in flight: ``"products"`` of a warpgroup, or ``"copies"``; by default the products where some are in
+        flight, or a producer copies.
     of : tuple of str
         The copies whose pipeline is in question, the loop's others stay as they are; by default all of the loop.
     """
@@ -105,7 +106,7 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
         around = schedule.plan.loops[loop]  # the plan shows all that is asked: the steps behind need not be taken again
         taken = any(isinstance(x, Overlap) and x.loop == loop for x in schedule.steps)
         over = Overlap(loop) if taken else overlap_of(schedule.plan, around)
-        return _kin(partial(_before, schedule, loop, of), way, over, flight)
+        return _kin(partial(_before, schedule, loop, of), way, over, flight or _usual(schedule, way))
     bare = without(schedule, loop, of)
     if bare is None or loop not in bare.plan.loops:
         return _NEEDED.format(loop)
@@ -118,7 +119,15 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
         way = replace(way, asynchronous=False)
     if isinstance(way, Pipeline) and way.across and not way.check(bare.plan):  # the loop around it has been divided since
         way = replace(way, across="")
-    return _kin(bare.plan, way, overlap_of(bare.plan, bare.plan.loops[loop]), flight)
+    return _kin(bare.plan, way, overlap_of(bare.plan, bare.plan.loops[loop]), flight or _usual(schedule, way))
+
+
+def _usual(schedule: Schedule, way: Way) -> str:
+    """What is varied in flight by default: what the schedule's next step, or its last one, would change."""
+    around = schedule.plan.loops.get(way.loop)
+    flying = around is not None and any(stays_in_flight(leaf.mechanism) for leaf, _ in leaves((around,)))
+    overlapped = any(isinstance(x, Overlap) and x.loop == way.loop for x in schedule.steps)
+    return "products" if flying or overlapped or isinstance(way, Specialise) else "copies"
 
 
 def _shows_all(way: Way, found: Ring | str) -> bool:
@@ -128,9 +137,8 @@ def _shows_all(way: Way, found: Ring | str) -> bool:
     return isinstance(way, Specialise) or not way.copies or {c.statement for c in found.copies} <= {*way.copies}
 
 
-def _kin(base: Plan | Callable[[], Plan], way: Way, over: Overlap | None, flight: str) -> Kin | str:
+def _kin(base: Plan | Callable[[], Plan], way: Way, over: Overlap | None, chosen: str) -> Kin | str:
     """The family by what is varied in flight, or why that cannot be."""
-    chosen = flight or ("products" if over else "copies")
     if chosen == "products" and not over and not isinstance(way, Specialise):
         return f"no product of a warpgroup stands in {way.loop}, so none can be in flight"
     if chosen == "copies" and isinstance(way, Specialise):

@@ -114,8 +114,8 @@ def _follow(plan: Plan, kernel: Kernel, number: int, s: Stepping, gpu: Gpu, show
     writer = _writer(plan, kernel, s)
     spans.append(Span("store", writer, -1, end, end + store))
     gap = (hidden[0] / clock, hidden[1] / clock) if cut else None
-    middle = len(trace.ends) // 2
-    period = (trace.ends[-1] - trace.ends[middle]) / max(1, len(trace.ends) - 1 - middle) / clock
+    middle = (len(trace.ends) - 1) // 2  # a single step takes all the time there is
+    period = (trace.ends[-1] - trace.ends[middle] * (len(trace.ends) > 1)) / max(1, len(trace.ends) - 1 - middle) / clock
     one = whole.rounds * s.count
     copies = (*((u.leaf.id, u.leaf.statement) for u in s.copies), *((first, name) for name, first in before.items()))
     return Gantt(gpu.name, s.loop, s.count, s.stages, whole.resident, whole.rounds, copies, bool(s.instructions), tuple(spans),

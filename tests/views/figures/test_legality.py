@@ -24,7 +24,7 @@ def test_each_cell_is_the_answer_for_its_sizes() -> None:
 
 def test_products_that_are_waited_for_at_once_are_none_in_flight() -> None:
     s = tiled(3, M=64, N=64, K=256)
-    assert s.pipeline_conditions("k").own == {"S": 3, "R": 1, "F": 0}
+    assert s.pipeline_conditions("k", in_flight="products").own == {"S": 3, "R": 1, "F": 0}
     assert s.overlap("k").pipeline_conditions("k").own == {"S": 3, "R": 1, "F": 1}
 
 

@@ -135,3 +135,12 @@ def test_the_note_and_the_table_say_what_the_bars_do() -> None:
     assert "predicted" in picture.title
     assert "3 tiles in flight" in picture.note
     assert {row[1] for row in picture.table} >= {"copy", "tile in its slot", "product", "wait", "store"}
+
+
+@pytest.mark.parametrize("k", [64, 128, 192])
+def test_a_step_takes_time_where_all_tiles_are_on_their_way_before_the_first(k: int) -> None:
+    """A block with as few steps as stages has no step in the middle; the title said 0 µs."""
+    t = Tiling("warpgroup", 128, 256, 64, 2, 1, 3 if k > 64 else 2)
+    s = contraction(product.schedule(M=256, N=256, K=k), tiling=t)
+    assert of(s).period_us > 0.05
+    assert "· 0 " not in str(s.plot.timeline())
