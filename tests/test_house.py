@@ -15,9 +15,9 @@ PACKAGE = ROOT / "explorer"
 RANK = {"errors": 0, "system": 1, "ir": 1, "gpu": 1, "poly": 2, "frontend": 2, "schedule": 3, "workloads": 3, "transforms": 4,
         "kernel": 4, "strategies": 5, "steps": 5, "api": 5, "run": 7, "views": 8, "teach": 10, "app": 10, "__init__": 11}
 """Height of each layer; a module may import its own layer and lower ones."""
-INSIDE = {"run": {"device": 0, "options": 0, "timing": 0, "facts": 0, "inputs": 1, "cpu": 1, "nvrtc": 1, "cuda": 2, "kernel": 2,
-                  "verify": 3, "result": 4, "execute": 5, "export": 5, "stamps": 6, "search": 6, "baselines": 6,
-                  "counterexample": 6}}
+INSIDE = {"run": {"device": 0, "options": 0, "timing": 0, "facts": 0, "engine_accesses": 0, "inputs": 1, "cpu": 1, "nvrtc": 1,
+                  "cuda": 2, "kernel": 2, "verify": 3, "result": 4, "execute": 5, "export": 5, "stamps": 6, "search": 6,
+                  "baselines": 6, "counterexample": 6}}
 """Height of each part of a layer that has storeys of its own."""
 HANDS_ON = {"schedule/schedule.py", "schedule/methods.py", "frontend/definition.py"}
 """The two classes that users hold: their methods hand on to layers above, which they import when they are called."""

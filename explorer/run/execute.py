@@ -114,7 +114,8 @@ def execute(
     again : callable, optional
         ``again(sizes)`` gives the schedule at other sizes; by default the schedule's own ``at``, if it has one.
     ragged_sizes : sequence of mapping, optional
-        The sizes for that; by default primes, and if the steps do not apply there, small sizes of whole vectors and tiles.
+        The sizes for that; by default primes.  If the steps do not apply there, and accesses were not checked at the sizes asked
+        for, small sizes of whole vectors and tiles (:mod:`explorer.run.verify.fitting`).
     reference : callable, optional
         A NumPy reference ``function(arrays, sizes)``, checked beside the loops themselves.
     gpu : Gpu or str, optional
@@ -176,9 +177,9 @@ def execute(
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
     if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
         progress("ragged")
-        sets, others = ragged_sizes or ragged_sizes_of(program), partial(fitting_sizes, schedule, RAGGED_LIMIT / seeds)
-        several, faults, more = run_ragged(again, sets, dict(program.sizes), seed, seeds, reference,
-                                           tuple if ragged_sizes else others)
+        sets, enough = ragged_sizes or ragged_sizes_of(program), ragged_sizes or evidence.emulated
+        others = tuple if enough else partial(fitting_sizes, schedule, RAGGED_LIMIT / seeds)
+        several, faults, more = run_ragged(again, sets, dict(program.sizes), seed, seeds, reference, others)
         notes += more
         passed = tuple(where for where, checks in several if all(checks))
         evidence = replace(evidence, orders=seeds, emulated=(*evidence.emulated, *passed))
@@ -210,8 +211,8 @@ def _on_cpu(program: Program, module: CudaModule, held: Inputs,
     if checked is None:
         checked = work * seeds <= CHECKED_LIMIT
         if not checked:
-            notes.append(f"accesses were not checked at these sizes: {seeds} × {work:.2g} operations, and {CHECKED_LIMIT:.2g} are the "
-                         "limit; checked=True does it, slowly")
+            asked = f"{seeds} × {work:.2g} operations, {CHECKED_LIMIT:.2g} at most"
+            notes.append(f"accesses were not checked at these sizes: {asked}; checked=True does it, slowly")
     device = CpuDevice(checked=checked, seeds=seeds, time_limit_s=TIME_LIMIT_S)
     ask.progress("compile")
     built = device.build(module)

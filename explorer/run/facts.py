@@ -18,7 +18,7 @@ from ..kernel.cluster_layout import slots_of
 from ..kernel.resources import Resources, resources
 from ..poly.count import Elements, arithmetic_type, compulsory, flops
 from ..poly.traffic import AccessFacts, traffic
-from .by_engine import COPY_ENGINE, by_engine, told
+from .engine_accesses import COPY_ENGINE, by_engine, told
 
 
 def scaled(value: float, unit: str = "") -> str:

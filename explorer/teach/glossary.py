@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterator
 
 from ..transforms.base import catalogue
+from . import field
+from .field import key
 
 
 def lookup(words: str = "") -> str:
@@ -13,34 +16,77 @@ def lookup(words: str = "") -> str:
     Parameters
     ----------
     words : str
-        ``"coalesce"``, ``"Exo: mult_loops"``, ``"Halide: fuse"``; without any, all moves are listed.
+        ``"coalesce"``, ``"Exo: mult_loops"``, ``"Halide: fuse"``; without any, all moves are listed.  Case, spaces, dashes, dots
+        and underscores do not matter.
 
     Returns
     -------
     str
-        The move's documentation, with what other systems call it.
+        The move's documentation, with what other systems call it; of several moves a line each.
     """
     words = str(words)
     if not words.strip():
         return "moves, each a method of a schedule (help(\"split\") says what one does):\n" + "\n".join(map(_line, catalogue()))
-    system, _, word = words.rpartition(":")
-    system, word = system.strip().lower(), word.strip()
-    rows = {kind.name: kind.elsewhere for kind in catalogue().values()}
-    hits = [ours for ours, row in rows.items() for theirs, names in row.items()
-            if (not system or theirs.lower() == system) and word in [n.strip() for n in names.split(",")]]
-    if not system and word in catalogue():
-        hits = [word]
-    hits = list(dict.fromkeys(hits)) or [k.name for k in catalogue().values() if word in k.aliases]
+    hits = moves_called(words)
     if not hits:
-        known = [*catalogue(), *(f"{t}: {n.strip()}" for r in rows.values() for t, names in r.items() for n in names.split(","))]
-        near = difflib.get_close_matches(words.strip(), known, 4, 0.4)
+        near = _near(words)
         return f"no move is called {words!r}; did you mean {', '.join(near) or 'one of ' + ', '.join(catalogue())}?"
-    return "\n\n".join(_entry(name) for name in hits)
+    return _entry(hits[0]) if len(hits) == 1 else f"{words.strip()} stands for several moves:\n\n{listed(hits, summary)}"
+
+
+def moves_called(words: str) -> list[str]:
+    """The move of this name; else those that have the word among their aliases, or among a system's words for them."""
+    system, _, word = words.rpartition(":")
+    system, word = system.strip().lower(), key(word)
+    kinds = catalogue()
+    if not word:
+        return []
+    if not system and (own := [name for name in kinds if key(name) == word]):
+        return own
+    theirs = [name for name, kind in kinds.items() for who, names in kind.elsewhere.items()
+              if (not system or who.lower() == system) and word in map(key, names.split(","))]
+    aliases = [name for name, kind in kinds.items() if word in map(key, (*kind.aliases, *kind.formerly))]
+    return list(dict.fromkeys(theirs or aliases if system else (*theirs, *aliases)))
+
+
+def listed(names: list[str], says: Callable[[str], str]) -> str:
+    """Names with what each one says in a line, what to beware of, and how to read on."""
+    lines: list[str] = []
+    for name in names:
+        kind = catalogue().get(name)
+        lines += [f"  {name} — {says(name)}", *([f"    Beware: {kind.beware}"] if kind and kind.beware else [])]
+    return "\n".join([*lines, "", f"ex.help({names[0]!r}) says more."])
+
+
+def summary(name: str) -> str:
+    """The first line of a move's documentation."""
+    return (catalogue()[name].__doc__ or "").strip().splitlines()[0]
+
+
+def _near(words: str) -> list[str]:
+    """Known words that are spelled like these, one for each answer."""
+    known: dict[str, str] = {}
+    for word in (*catalogue(), *_known()):
+        known.setdefault(word.casefold(), word)
+    found = [known[n] for n in difflib.get_close_matches(words.strip().casefold(), known, 12, 0.6)]
+    answers: dict[object, str] = {}
+    for word in found:
+        answers.setdefault(field.find(word) or tuple(moves_called(word)), word)
+    return list(answers.values())[:4]
+
+
+def _known() -> Iterator[str]:
+    """Aliases, words of the field, and other systems' words with the system."""
+    for kind in catalogue().values():
+        yield from kind.aliases
+    yield from field.spellings()
+    for kind in catalogue().values():
+        yield from (f"{system}: {name.strip()}" for system, names in kind.elsewhere.items() for name in names.split(","))
 
 
 def _line(name: str) -> str:
-    """A move and the first sentence of its documentation."""
-    return f"  {name:<12s} {(catalogue()[name].__doc__ or '').strip().splitlines()[0]}"
+    """A move and the first line of its documentation."""
+    return f"  {name:<12s} {summary(name)}"
 
 
 def _entry(name: str) -> str:

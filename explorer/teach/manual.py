@@ -1,34 +1,36 @@
-"""``ex.help``: moves and other systems' words for them, and beside them what a schedule, a program and the strategies have."""
+"""``ex.help``: moves, other words for them, and beside them what a schedule, a program and the strategies have."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from importlib import import_module
+from typing import Any
 
 from ..errors import shown, spoken
 from ..frontend.definition import Definition
 from ..schedule import Schedule
 from ..transforms.base import catalogue
-from . import glossary
+from . import field, glossary
 
 _HANDED_ON = re.compile(r"[Ss]ee :(?:func|meth):`([\w.]+)\.(\w+)`")
 
 
 @spoken(hint='ex.help("split"), or without anything all moves', name="help")
 def lookup(words: str = "") -> str:
-    """What a move, another system's word for one, a method of a schedule or a program, a figure, or a strategy means.
+    """What a move, another system's word for one, a word of the field, a method, a figure, or a strategy means.
 
     Parameters
     ----------
     words : str
-        ``"coalesce"``, ``"Exo: mult_loops"``, ``"run"``, ``"auto"``, ``"plot.memory"``; without any, all moves and methods are
-        listed.
+        ``"coalesce"``, ``"Exo: mult_loops"``, ``"tensor core"``, ``"run"``, ``"auto"``, ``"plot.memory"``; without any, all moves
+        and methods are listed, and the words of the field.  In words for moves, case, spaces, dashes, dots and underscores do
+        not matter.
 
     Returns
     -------
     str
-        Its documentation; for a move with what other systems call it.
+        Its documentation; for a move with what other systems call it.  For a word that stands for several, a line of each.
     """
     words = words if isinstance(words, str) else shown(words)
     word = words.strip()
@@ -36,15 +38,38 @@ def lookup(words: str = "") -> str:
         return "\n".join((glossary.lookup(), f"a schedule also has: {', '.join(_public(Schedule))}",
                           f"a program has: {', '.join(_public(Definition))}",
                           f"figures, s.plot.…: {', '.join(_public(_plots()))}",
-                          f"strategies: {', '.join(_strategies())}"))
-    owner = None if word in catalogue() else next((o for o in (Schedule, Definition) if word in _public(o)), None)
-    if owner is None and word in _strategies():
-        owner = import_module("..strategies", __package__)
-    if word.startswith("plot.") or (owner is None and word not in catalogue()):
-        word, owner = next(((name, _plots()) for name in _public(_plots()) if name == word.removeprefix("plot.")), (word, owner))
-    if owner is None:
+                          f"strategies: {', '.join(_strategies())}",
+                          f"words of the field: {', '.join(field.spellings())}"))
+    if word in catalogue():
+        return glossary.lookup(word)
+    moves = glossary.moves_called(words)
+    owner, name = _owner(word)
+    row = field.find(word) or (None if moves or owner else field.find(word.rpartition(":")[2]))
+    see = list(dict.fromkeys((*(row.see if row else ()), *moves)))
+    if owner is not None:
+        more = [other for other in see if other not in (name, f"plot.{name}")]
+        also = f"\n\nSee also:\n\n{glossary.listed(more, _summary)}" if more else ""
+        return f"{name} — {_documentation(getattr(owner, name))}{also}"
+    if row is None:
         return glossary.lookup(words)
-    return f"{word} — {_documentation(getattr(owner, word))}"
+    return f"{row.said[0]} — {row.means}\n\n{glossary.listed(see, _summary) if len(see) > 1 else lookup(see[0])}"
+
+
+def _owner(word: str) -> tuple[Any, str]:
+    """Where the name of a method, a strategy or a figure is found, and the name there; else None."""
+    figures, figure = _plots(), word.removeprefix("plot.")
+    places = ((Schedule, _public(Schedule)), (Definition, _public(Definition)),
+              (import_module("..strategies", __package__), _strategies()))
+    owner = next((place for place, names in places if word in names), None)
+    return (figures, figure) if owner is None and figure in _public(figures) else (owner, word)
+
+
+def _summary(name: str) -> str:
+    """The first line of the documentation of a move, a method, a strategy or a figure."""
+    if name in catalogue():
+        return glossary.summary(name)
+    owner, own = _owner(name)
+    return (inspect.getdoc(getattr(owner, own)) or "").partition("\n")[0]
 
 
 def _plots() -> type:

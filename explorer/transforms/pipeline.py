@@ -110,7 +110,7 @@ class Pipeline(Transform):
                       hint="undo specialise, and choose more stages there")
         if self.stages > loop.extent + 1:
             return no(f"{self.stages} stages are more than {loop.id} has work for",
-                      f"{counted(loop.extent, 'iteration')} {'fills' if loop.extent == 1 else 'fill'} at most {loop.extent + 1} stages",
+                      f"{counted(loop.extent, 'iteration')} can fill at most {loop.extent + 1} stages",
                       f"stages={loop.extent + 1} or fewer")
         if self.buffers < 0:
             return no("the number of slots is positive", hint="leave `buffers` out for one slot per stage")

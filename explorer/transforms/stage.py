@@ -47,10 +47,9 @@ class Stage(Transform):
 
     Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
     Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box
-    is ``f = (r*T + t)*V + v``.  T is what the block has when the copy is made: where `tensorize` adds the lanes of warpgroups later,
-    ``engine="bulk"`` needs none, or `bind` gives the copy's loop to them then.  Beyond the array's edge the copy holds zeros, so its readers need no guards.  It also holds
-    zeros for elements that no reader uses and that the program may not have written yet.  A reader that is an asynchronous
-    copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
+    is ``f = (r*T + t)*V + v``.  T is what the block has now: where `tensorize` adds lanes later, ``engine="bulk"`` needs none, or
+    `bind` gives them the copy's loop then.  Beyond the array's edge the copy holds zeros, so its readers need no guards, and for
+    elements that no reader uses.  An asynchronous copy that reads it becomes a plain one where the hardware cannot do that.
 
     With `axes` the copy is stored with its own axes in another order, as by NumPy's ``transpose``: ``(1, 0)`` stores the columns
     of a tile one after the other.  The copying threads read the array in its order and write to transposed cells; `pad` keeps

@@ -114,7 +114,8 @@ def test_large_sizes_are_not_checked_and_say_so() -> None:
     run = execute(matmul(M=2048, N=32, K=512), device="cpu", time=False, ragged=False)
     assert run.correct is True
     assert not ticks(run)["emulated"]
-    assert "accesses were not checked" in run.notes[0]
+    limits = r"accesses were not checked at these sizes: 2 × \S+ operations, 3e\+07 at most; checked=True .*"
+    assert re.fullmatch(limits, run.notes[0])
     with pytest.raises(DeviceError, match="too many for the CPU"):
         execute(matmul(M=1 << 20, N=64, K=1 << 20), device="cpu")
 
@@ -126,7 +127,26 @@ def test_steps_that_do_not_apply_elsewhere_are_a_note() -> None:
     run = execute(matmul(), device="cpu", time=False, again=again)
     assert run.correct is True
     assert run.ragged == ()
-    assert sum("do not apply" in note for note in run.notes) == 2
+    assert run.evidence.emulated == ("these sizes",)
+    assert [note.split(": ")[1] for note in run.notes if "do not apply" in note] == ["this order is not legal"] * 2
+
+
+def test_where_nothing_is_emulated_a_note_says_how_to_give_sizes() -> None:
+    def again(sizes):
+        raise IllegalSchedule("this order is not legal")
+
+    run = execute(matmul(), device="cpu", time=False, again=again, checked=False)
+    assert not ticks(run)["emulated"]
+    (why, how) = run.notes
+    assert why.startswith("not run at small sizes: the steps do not apply at M=37, K=29, N=31; M=7, K=5, N=11; ")
+    assert why.endswith("; nor at M=40, K=24, N=56: this order is not legal")
+    assert how == "to run at others, of 2e+07 operations at most: ragged_sizes=[{'M': …, 'K': …, 'N': …}]"
+
+
+def test_limits_are_named_in_numbers() -> None:
+    run = execute(matmul(), device="cpu", time=False, ragged_sizes=[{"M": 5120, "N": 100, "K": 512}])
+    (note,) = run.notes
+    assert note == "not run at M=5120, N=100, K=512: too large to check every access: 2 × 1.6e+09 operations, 4e+07 at most"
 
 
 def test_open_obligation_and_big_block_are_refused() -> None:

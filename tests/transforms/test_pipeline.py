@@ -130,7 +130,7 @@ def test_the_prologue_and_the_loop_run_each_copy_once() -> None:
     ((("pipeline", "i", 2),), "i is bound"),
     ((("pipeline", "k", 1),), "a pipeline has 2 stages or more, not 1"),
     ((("pipeline", "k", "3"),), "a pipeline has 2 stages or more, not '3'"),
-    ((("pipeline", "k", 7),), "fill at most 6 stages"),
+    ((("pipeline", "k", 7),), "can fill at most 6 stages"),
     ((("pipeline", "k.i", 2),), "no copies are made in the body of k.i"),
     ((("pipeline", "k", 2, ("C_s",)),), "C_s is not a copy"),
     ((("pipeline", "k", 2, {"buffers": -1}),), "number of slots"),

@@ -117,7 +117,7 @@ def _loops_of(schedule: Schedule) -> dict[str, list[str]]:
             other = _extents(definition.at(**{**sizes, name: value + 1}))
         except ExplorerError:
             continue
-        out[name] = [loop for loop, extent in own.items() if other.get(loop, extent) != extent]
+        out[name] = [loop for loop, extent in own.items() if other.get(loop, extent) > extent]
     return out
 
 

@@ -27,7 +27,7 @@ CHECKED_LIMIT = 3 * 10**7
 """Operations (times thread orders) up to which the CPU device checks every access: some ten seconds."""
 
 RAGGED_LIMIT = 4 * 10**7
-"""The same at each set of ragged sizes: some five seconds."""
+"""The same at each set of ragged sizes, so that a warpgroup's largest tile and a rest are among them."""
 TIME_LIMIT_S = 120.0
 _RAGGED = ((37, 29, 31, 23, 41, 19), (7, 5, 11, 3, 13, 2))
 
@@ -118,13 +118,14 @@ def _refused(tried: Sequence[_Tried], instead: Sequence[_Tried], usual: Mapping[
     if not last.refused:
         return [f"run at {last.where} instead, as the steps do not apply at {missed}: {tried[0].refused}"]
     named = ", ".join(f"{name!r}: …" for name in usual)
-    return [f"not run at other sizes: the steps do not apply at {missed}; nor at {last.where}: {last.refused}; to name sizes, of "
-            f"{RAGGED_LIMIT / seeds:.2g} operations at most: ragged_sizes=[{{{named}}}]"]
+    return [f"not run at small sizes: the steps do not apply at {missed}; nor at {last.where}: {last.refused}",
+            f"to run at others, of {RAGGED_LIMIT / seeds:.2g} operations at most: ragged_sizes=[{{{named}}}]"]
 
 
 def _too_large(every: Sequence[_Tried], seeds: int) -> list[str]:
-    return [f"not run at {x.where}, too large to check every access: {seeds} × {x.large:.2g} operations, and {RAGGED_LIMIT:.2g} are "
-            "the limit; seeds=1 runs one order of threads" for x in every if x.large]  # fmt: skip
+    limit = f"{RAGGED_LIMIT:.2g} at most"
+    return [f"not run at {x.where}: too large to check every access: {seeds} × {x.large:.2g} operations, {limit}"
+            for x in every if x.large]  # fmt: skip
 
 
 def _one_order(device: CpuDevice, built: CpuBuilt, inputs: Inputs, number: int) -> Mapping[str, np.ndarray]:
