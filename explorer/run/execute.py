@@ -44,6 +44,7 @@ from .timing import Samples, Timing
 from .verify.exact_runs import run_sharp
 from .verify.expected import expected
 from .verify.fitting import fitting_sizes
+from .verify.not_finite import notes_on_infinities
 from .verify.outputs import Check, check_outputs, worst_of
 from .verify.ragged import CHECKED_LIMIT, RAGGED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, run_ragged
 from .verify.reference import BUDGET, NumpyReference
@@ -174,6 +175,7 @@ def execute(
     missing = unwritten(program)
     checks = tuple(replace(c, unwritten=missing.get(c.array, 0)) for c in outcome.checks)
     notes, faults = [*notes_on(schedule, program, arrays), *outcome.notes, *_blind(outcome)], []
+    notes += notes_on_infinities(program, held.arrays, checks)
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
     if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
         progress("ragged")
