@@ -175,7 +175,8 @@ def execute(
     missing = unwritten(program)
     checks = tuple(replace(c, unwritten=missing.get(c.array, 0)) for c in outcome.checks)
     notes, faults = [*notes_on(schedule, program, arrays), *outcome.notes, *_blind(outcome)], []
-    notes += notes_on_infinities(program, held.arrays, checks)
+    if arrays is not None and not all(checks):
+        notes += notes_on_infinities(program, held.arrays)
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
     if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
         progress("ragged")

@@ -52,7 +52,7 @@ def test_a_tick_that_was_earned_at_these_sizes_alone_says_so() -> None:
 
 def test_a_share_says_what_it_leaves_out() -> None:
     stored = replace(GOOD, exact=0, tolerance=replace(GOOD.tolerance, per_cell=True))
-    assert "of the tolerance without the rounding of the store; tolerance" in str(stored)
+    assert "of the tolerance beyond the rounding of the store; tolerance" in str(stored)
     assert "leave out the rounding of the store" in run(checks=(stored,))._repr_html_()
     assert "of the store" not in str(GOOD)
 
@@ -72,7 +72,7 @@ def test_an_error_that_is_the_rounding_of_the_store_alone_is_called_that() -> No
 def test_an_error_beyond_the_rounding_of_the_store_gives_its_share() -> None:
     half = Tolerance(DTYPES["f16"], 519, 2.0**-11, 0.0011, True)
     beyond = replace(GOOD, max_error=0.02, worst=0.05, tolerance=half)
-    assert beyond.sharpness == "y largest error 0.02, 0.05 of the tolerance without the rounding of the store"
+    assert beyond.sharpness == "y largest error 0.02, 0.05 of the tolerance beyond the rounding of the store"
     assert replace(beyond, max_error=0.0, worst=0.0).sharpness == "y largest error 0"
     unbounded = replace(beyond, worst=0.0, tolerance=replace(half, unbounded=2))
     assert "equal" not in unbounded.sharpness, "nothing is known of two cells"

@@ -96,7 +96,7 @@ class Check:
     max_error : float
         Largest |got - expected| of the finite cells.
     worst : float
-        Largest error over its tolerance: 1 is the limit.  Where each cell has a bound, both without the rounding of the store.
+        Largest error over its tolerance: 1 is the limit.  Where each cell has a bound, both beyond the rounding of the store.
     tolerance : Tolerance
     reference : str
         What the expected values come from.
@@ -139,7 +139,7 @@ class Check:
 
     @property
     def leaves_out_store(self) -> bool:
-        """Whether `worst` compares errors and tolerances without the rounding of the store."""
+        """Whether `worst` compares errors and tolerances beyond the rounding of the store."""
         return self.tolerance.per_cell and self.tolerance.dtype.kind == "float" and self.exact < self.checked
 
     @property
@@ -152,7 +152,7 @@ class Check:
         """What the largest error is of its tolerance, in words that say what they leave out."""
         if self.only_stored:
             return "all of it the rounding of the store"
-        left = " without the rounding of the store" if self.leaves_out_store else ""
+        left = " beyond the rounding of the store" if self.leaves_out_store else ""
         return f"{self.worst:.2g} of the tolerance{left}"
 
     @property
