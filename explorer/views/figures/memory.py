@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...ir.instructions import Wgmma, instruction
 from ...ir.plan import Plan, block_extents
 from ...ir.text import access_text
 from ...ir.tree import WARP_SIZE, Loop
-from ...poly.bulk_store import BULK_STORE
+from ...poly.bulk_store import IN_BOXES
 from ...poly.request import Request, find_site, free_loops, touched, warp_request
 from ...poly.sites import Site, sites
 from ...poly.traffic import AccessFacts, traffic
+from ...run.engine_accesses import COPY_ENGINE, TENSOR_CORES
 from ...schedule import Schedule
 from .asked import Asked, Look
 
@@ -77,8 +79,8 @@ class TileAccess:
         Different elements, accesses to them, and their bytes.
     cut : tuple of (str, int)
         Loops that were followed for their first iterations only.
-    in_bulk : bool
-        Whether the engine for bulk copies moves them, a box at a time.
+    engine : str
+        ``"copy engine"`` where that moves them, a box at a time; ``"tensor cores"`` where these read them; else threads do.
     """
 
     leaf: str
@@ -95,7 +97,7 @@ class TileAccess:
     touches: int
     bytes: int
     cut: tuple[tuple[str, int], ...]
-    in_bulk: bool = False
+    engine: str = ""
 
 
 def memory(schedule: Schedule, asked: Asked, look: Look) -> WarpAccess | TileAccess | str:
@@ -122,9 +124,11 @@ def accesses(plan: Plan) -> dict[str, Site]:
             if s.space != "register" and all(e is not None for e in s.cell)}
 
 
-def by_engine(site: Site) -> bool:
-    """Whether one thread asks for a whole box, which the engine for bulk copies moves."""
-    return site.leaf.mechanism in ("bulk", BULK_STORE)
+def by_engine(site: Site) -> str:
+    """Whose engine makes an access: one thread asks for a box, or the threads of a warpgroup for a product; "" for threads."""
+    if site.leaf.mechanism in IN_BOXES:
+        return COPY_ENGINE
+    return TENSOR_CORES if isinstance(instruction(site.leaf.mechanism), Wgmma) and site.space == "shared" else ""
 
 
 def _focus(plan: Plan, offered: dict[str, Site], look: Look) -> str:
@@ -242,12 +246,12 @@ def _scopes(site: Site) -> dict[str, tuple[Loop, ...]]:
     blocks = tuple(x for x in site.above if x.is_block or x.role == "launch")
     threads = tuple(x for x in site.above if x.is_thread)
     out: dict[str, tuple[Loop, ...]] = {}
-    if by_engine(site):
-        out["one box"] = tuple(x for x in site.above if x.role != "tensor")
+    if engine := by_engine(site):
+        out["one box" if engine == COPY_ENGINE else "one instruction"] = tuple(x for x in site.above if x.role != "tensor")
     out |= {"one block" if blocks else "the whole kernel": blocks}
     times = [x for x in site.above if x.role in ("seq", "unroll") and x.extent > 1]
     for i, x in enumerate(times[:3]):
         out[f"one block, one iteration of {x.id}" if blocks else f"one iteration of {x.id}"] = (*blocks, *times[: i + 1])
-    if threads and not by_engine(site):
+    if threads and not engine:
         out["one thread"] = (*blocks, *threads)
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...gpu.units import counted
 from ...poly.traffic import BANKS, SECTOR_BYTES, WORD_BYTES
+from ...run.engine_accesses import COPY_ENGINE
 from ...run.facts import scaled
 from ...schedule import Schedule
 from .asked import Asked, Look
@@ -313,8 +314,11 @@ def _tile_note(data: TileAccess) -> str:
         f"{' × '.join(map(str, data.shape))}, "
         + ("each touched once" if each == 1 else f"touched {data.touches:,} times: {each:,.4g} times each")
     ]
-    if data.in_bulk:
+    if data.engine == COPY_ENGINE:
         words.append("one thread asks for a box, which the engine for bulk copies moves: there is no request of a warp")
+    elif data.engine:
+        words.append("tensor cores read the tile of an instruction from shared memory, as its swizzle has it: there is no "
+                     "request of a warp")
     if data.cell != (1, 1):
         words.append(f"a cell is {data.cell[0]} × {data.cell[1]} elements")
     if data.others:

@@ -12,8 +12,10 @@ from math import ceil, prod
 
 from ...gpu.occupancy import occupancy, waves
 from ...ir.expr import var
+from ...ir.instructions import Wgmma, instruction
+from ...ir.layout import GROUP
 from ...ir.plan import Plan
-from ...ir.tree import JOINED, Kernel, Leaf, Loop
+from ...ir.tree import JOINED, WARP_SIZE, Kernel, Leaf, Loop
 from ...kernel.resources import resources
 from ...poly.count import footprint
 from ...poly.sites import Site, launch_extents, sites
@@ -210,10 +212,15 @@ def _reads_parts(plan: Plan, site: Site, kernel: Kernel) -> bool:
 
 
 def _lanes(plan: Plan, site: Site, above: tuple[Loop, ...], kernel: Kernel) -> Lanes:
+    """Slots of lanes and iterations; the lanes of a tensor instruction add all terms of its tile together."""
     active, exact = distinct(site, [x.id for x in above])
     box = prod(x.extent for x in above)
     places = prod(x.extent for x in above if x.is_place)
     launched = prod(launch_extents(plan, kernel))
+    if row := instruction(site.leaf.mechanism):
+        tile, lanes = prod(x.extent for x in above[-3:]), GROUP if isinstance(row, Wgmma) else WARP_SIZE
+        box, active = box // tile * lanes, round(active / tile * lanes)
+        places *= lanes
     slots = launched * (box // places if places else 0)
     return Lanes(site.leaf.id, kernel.id, slots, active, box - active, slots - box, exact)
 

@@ -6,12 +6,15 @@ from itertools import product
 
 import pytest
 
+from benchmarks.product_programs import product_nn
 from explorer.errors import FigureError
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Leaf, Loop
 from explorer.poly.sites import sites
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
+from explorer.strategies.contraction import contraction
+from explorer.strategies.contraction.shapes import Tiling
 from explorer.strategies.default import default
 from explorer.views.figures import picture
 from explorer.views.figures.asked import Asked, Look
@@ -125,3 +128,11 @@ def test_the_numbers_stand_in_words_and_in_the_table() -> None:
     bars = [t for t in shown.spec["data"] if t["type"] == "bar"]
     assert len(bars[0]["x"]) == 4
     assert [bars[n]["x"][0] for n in (1, 2, 3)] == pytest.approx([700 / 896, 196 / 896, 0])
+
+
+def test_all_lanes_of_a_warpgroup_add_the_terms_of_an_instruction() -> None:
+    """Its tile's loops are none of a lane: counted as one lane's, 99.2 % of the lanes stood idle."""
+    t = Tiling("warpgroup", 128, 64, 64, 2, 1, 2)
+    (lanes,) = of(contraction(product_nn.schedule(M=256, N=128, K=128), tiling=t)).lanes
+    assert (lanes.leaf, lanes.outside, lanes.guarded, lanes.idle) == ("S1", 0, 0, 0.0)
+    assert lanes.slots == 4 * 2 * 128 * 2  # blocks, warpgroups, lanes, steps: a step of one instruction
