@@ -54,9 +54,13 @@ def compiled(suite: str, case: Any, name: str) -> Row:
 
 def page(rows: list[Row]) -> Iterator[str]:
     """The table: suites and GPUs, and below it every case that spills or has no kernel."""
+    from explorer.run.nvrtc.compiler import nvrtc_version
+
+    version = ".".join(map(str, nvrtc_version()))
     yield from ("# Registers and spills", "", "`auto`'s kernels for the suites of products, scheduled for each GPU and compiled "
-                "for its architecture by NVRTC; `python benchmarks/spills.py` makes this page.  A cell has the cases without "
-                "spills of all cases, and the most registers of a thread.", "")
+                f"for its architecture by NVRTC {version}, whose choice of registers is another one in each version; `python "
+                "benchmarks/spills.py` makes this page.  A cell has the cases without spills of all cases, and the most registers "
+                "of a thread.", "")
     gpus = [g for g in GPUS if any(r["gpu"] == g for r in rows)]
     archs = {r["gpu"]: r["arch"] for r in rows}
     yield f"| suite | {' | '.join(f'{g}, {archs[g]}' for g in gpus)} |"
