@@ -59,8 +59,8 @@ def page(rows: list[Row]) -> Iterator[str]:
     version = ".".join(map(str, nvrtc_version()))
     yield from ("# Registers and spills", "", "`auto`'s kernels for the suites of products, scheduled for each GPU and compiled "
                 f"for its architecture by NVRTC {version}, whose choice of registers is another one in each version; `python "
-                "benchmarks/spills.py` makes this page.  A cell has the cases without spills of all cases, and the most registers "
-                "of a thread.", "")
+                "benchmarks/spills.py` makes this page.  A cell has the cases without spills of all cases, and the most "
+                "registers of a thread.", "")
     gpus = [g for g in GPUS if any(r["gpu"] == g for r in rows)]
     archs = {r["gpu"]: r["arch"] for r in rows}
     yield f"| suite | {' | '.join(f'{g}, {archs[g]}' for g in gpus)} |"
