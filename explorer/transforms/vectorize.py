@@ -70,6 +70,7 @@ class Vectorize(Transform):
         if loop.extent not in WIDTHS:
             width = next((n for n in (4, 2) if loop.extent % n == 0), 0)
             return no(f"{loop.id} runs {loop.extent} times; a vector has 2, 4, 8 or 16 lanes",
+                      why="each iteration is a lane of one wide access",
                       hint=f"split('{loop.id}', {width or 4}) and vectorize('{loop.id}.i')"
                       + ("" if width else "; or a size that 2, 4, 8 or 16 divides"))
         plan = from_zero(plan, loop.id)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ...errors import CompilerMissing, DeviceError, ExplorerError
+from ...errors import CompilerMissing, DeviceError, ExplorerError, ResourceError
 from ...ir.program import Program
 from ...kernel.emit import emit
 from ...kernel.emittable import require_emittable
@@ -103,6 +103,8 @@ def _tried(again: Again, sizes: Mapping[str, int], *, seed: int, seeds: int, fun
         exact, _ = run_sharp(program, partial(_one_order, device, built), seed=seed)
     except CompilerMissing:
         raise
+    except ResourceError as error:  # a grid whose blocks wait for each other, of more threads than the CPU device holds
+        return _Tried(where, refused=error.what)
     except DeviceError as error:
         return _Tried(where, fault=f"at {where}: {error.message()}")
     wanted, _ = expected(held, function)

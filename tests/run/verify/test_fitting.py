@@ -7,12 +7,16 @@ from dataclasses import replace
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import product_nn
 from explorer.kernel.emit import emit
 from explorer.kernel.reference.slices import cost
 from explorer.run.execute import execute
 from explorer.run.verify import ragged
 from explorer.run.verify.fitting import ATTEMPTS, Span, fitting_sizes, spans
 from explorer.schedule import Schedule
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
 
 M, N, K, R = ex.sizes("M N K R")
 
@@ -121,3 +125,14 @@ def test_what_is_wrong_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.correct is False
     assert "at N=72: " in str(run)
     assert "emulated" in run.evidence.refuted
+
+
+def test_what_the_cpu_device_cannot_hold_is_tried_at_other_sizes() -> None:
+    """180 blocks that wait for each other have more threads than it holds: the next set of sizes has fewer."""
+    written = product_nn.schedule(M=64, N=128, K=512)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    made = build(written, form, Tiling("warpgroup", 64, 64, 64, 1, 1, 2, slices=2))
+    run = made.join(made.plan.kernels[1].id, "grid").run(device="cpu", time=False)
+    assert run.correct
+    assert run.evidence.emulated
