@@ -27,8 +27,6 @@ from ...poly.ring_text import (
 from ...schedule import Schedule
 from ...strategies.pipelines.family import Kin, kin_of, required
 from ...transforms.approximate import as_computed
-from .counterexample import shown
-from .illegal import Trial
 from .result import Counterexample
 from .smallest import smallest_first
 
@@ -188,6 +186,9 @@ class PipelineConditions:
     @spoken(TransformError)
     def counterexample(self, slots: int, release_distance: int, in_flight: int = 0) -> Counterexample:
         """Run one place of the grid at the least trip count that fails, on the CPU device."""
+        from .counterexample import shown  # what runs a plan takes ten times as long to import as a condition to find
+        from .illegal import Trial
+
         cell = self.cell(slots, release_distance, in_flight)
         made = Made(self.kin, cell.slots, cell.release_distance, cell.in_flight)
         if cell.least is None:
