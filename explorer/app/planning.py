@@ -56,7 +56,8 @@ class Planning:
         """The stitching pane now: idle for a program, sizes, or a GPU, whose edges have not been asked for."""
         start, gpu = written(self._context.session), self._context.session.gpu
         asked = self._asked is not None and (self._asked[0].source, self._asked[1]) == (start.source, gpu)
-        return stitching_pane(start, gpu, self._edges.progress if self._edges and asked else Progress())
+        progress = self._edges.progress if self._edges and asked else Progress()
+        return stitching_pane(start, gpu, progress, self._context.session.schedule)
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no task is at work; False if it took longer."""

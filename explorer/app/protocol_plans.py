@@ -144,7 +144,9 @@ class StitchPrice(TypedDict):
 
 
 class StitchPane(TypedDict):
-    """The statement graph; `schemes` are (name, what it means), `model` is what the model chooses for all edges, on that GPU."""
+    """The statement graph; `schemes` are (name, what it means), `model` is what the model chooses for all edges, on that GPU;
+    `shown_us` is the price of the schedule that is shown, None before it has a step.
+    """
 
     program: str
     gpu: str
@@ -154,4 +156,5 @@ class StitchPane(TypedDict):
     schemes: list[tuple[str, str]]
     edges: list[EdgeData]
     model: StitchPrice | None
+    shown_us: float | None
     problem: Problem | None

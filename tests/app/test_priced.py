@@ -24,6 +24,7 @@ def test_one_plan_has_one_price(shown: Front, name: str) -> None:
     f, gpu = shown, ex.gpu(name)
     f.ask("target", gpu=name, wait=True)
     f.ask("stitching", wait=True)
+    assert f.panes["stitching"]["shown_us"] is None, "nothing is shown but the program"
     f.ask("strategy", name="stitch", wait=True)
     made = f.panes["strategy"]
     f.ask("strategy_step", to=len(made["steps"]), whole=True, wait=True)
@@ -37,7 +38,7 @@ def test_one_plan_has_one_price(shown: Front, name: str) -> None:
         "the strategy": made["total_us"], "its last step": made["steps"][-1]["estimate_us"],
         "its terms": sum(us for _, us in made["terms"]), "the stitching": f.panes["stitching"]["model"]["total_us"],
         "a choice of schemes": answered["total_us"], "the run": run["priced_us"], "the history": state["priced_us"],
-        "the search": mine["estimate_us"],
+        "the search": mine["estimate_us"], "what is shown, beside its edges": f.panes["stitching"]["shown_us"],
     }
     assert figures == {one: pytest.approx(wanted, rel=1e-6) for one in figures}
     assert {run["gpu"], state["gpu"], made["gpu"], f.panes["search"]["gpu"], f.panes["stitching"]["gpu"]} == {gpu.name}

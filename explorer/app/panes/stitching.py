@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...gpu.spec import Gpu
 from ...run.facts import scaled
 from ...schedule import Schedule
+from ...strategies.price import price as price_of
 from ...strategies.stitch import Edge, Option, Stitching
 from ...strategies.stitching.graph import SCHEMES
 from ..protocol_plans import EdgeData, OptionData, StitchPane, StitchPrice
@@ -13,8 +14,8 @@ from ..tasks import Progress
 from . import problems
 
 
-def stitching_pane(start: Schedule, gpu: Gpu, progress: Progress) -> StitchPane:
-    """The pane of a program and a GPU, as far as it is known."""
+def stitching_pane(start: Schedule, gpu: Gpu, progress: Progress, shown: Schedule) -> StitchPane:
+    """The pane of a program and a GPU, as far as it is known, beside the schedule that is shown."""
     found: Tried | None = progress.result
     model = found.model if found else None
     return {
@@ -22,6 +23,7 @@ def stitching_pane(start: Schedule, gpu: Gpu, progress: Progress) -> StitchPane:
         "doing": progress.doing, "fraction": progress.fraction, "schemes": [(s, WORDS[s]) for s in SCHEMES],
         "edges": [_edge(e, found) for e in model.edges] if found and model else [],
         "model": price(model, len(model.schedule.steps)) if model else None,
+        "shown_us": price_of(shown.plan, gpu).total_us if model and shown.steps else None,
         "problem": problems.of_error(progress.error) if progress.error is not None else None,
     }
 

@@ -346,6 +346,7 @@ declare namespace Protocol {
     schemes: [string, string][];
     edges: EdgeData[];
     model: StitchPrice | null;
+    shown_us: number | null;
     problem: Problem | null;
   }
   interface Panes {

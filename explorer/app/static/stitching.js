@@ -112,7 +112,11 @@ export class Stitching {
     if (!price) return say(this.total, "");
     const kernels = price.groups.map((group, index) => `kernel ${index + 1}: ${group.join(", ")}`).join("; ");
     const launches = `${price.launches} launch${price.launches === 1 ? "" : "es"}`;
-    this.total.replaceChildren(h("b", null, duration(price.total_us)), ` on the ${this.pane.gpu} by the price of its plan (µs: ${sum(price.terms)}); ${launches}, ${price.steps} steps; ${kernels}`);
+    const shown = this.pane.shown_us == null ? "" : `. The schedule that is shown: ${duration(this.pane.shown_us)}`;
+    this.total.replaceChildren(
+      h("b", null, duration(price.total_us)),
+      ` on the ${this.pane.gpu} by the price of its plan (µs: ${sum(price.terms)}); ${launches}, ${price.steps} steps; ${kernels}${shown}`,
+    );
   }
 
   #row() {
