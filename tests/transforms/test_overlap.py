@@ -97,3 +97,15 @@ def test_plain_copies_that_run_ahead_stay_before_the_product() -> None:
     with pytest.raises(IllegalSchedule, match="while S1"):
         plain.overlap("k")
     assert plain.overlap("k", steps=0).run(device="cpu", time=False).correct
+
+
+def test_a_loop_without_stages_is_told_to_have_some() -> None:
+    """The next tile would be written while products in flight read this one: the proposal is a call, and it helps."""
+    s = tiled(1)
+    with pytest.raises(IllegalSchedule) as refused:
+        s.overlap("k")
+    assert "try: pipeline('k', 3) first" in str(refused.value)
+    assert s.pipeline("k", 3).overlap("k").judgement.emittable
+    with pytest.raises(IllegalSchedule) as fewer:
+        s.pipeline("k", 3, buffers=2)
+    assert "pipeline('k', 3) instead" in str(fewer.value)

@@ -123,7 +123,7 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
 
 
 def _usual(schedule: Schedule, way: Way) -> str:
-    """What is varied in flight by default: what the schedule's next step, or its last one, would change."""
+    """What is varied in flight by default: products where some are in flight or a producer copies, else copies."""
     around = schedule.plan.loops.get(way.loop)
     flying = around is not None and any(stays_in_flight(leaf.mechanism) for leaf, _ in leaves((around,)))
     overlapped = any(isinstance(x, Overlap) and x.loop == way.loop for x in schedule.steps)
