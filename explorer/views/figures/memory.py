@@ -112,7 +112,7 @@ def memory(schedule: Schedule, asked: Asked, look: Look) -> WarpAccess | TileAcc
     }
     key = asked.one_of("access", "access", labels, _focus(plan, offered, look))
     site, views = offered[key], {"warp": "one request of a warp", "tile": "elements touched"}
-    if by_engine(site):  # no warp makes a request
+    if engine_of(site):  # no warp makes a request
         del views["warp"]
     view = asked.one_of("view", "show", views, next(iter(views)))
     return _tile(plan, site, asked) if view == "tile" else _warp(plan, site, asked)
@@ -124,7 +124,7 @@ def accesses(plan: Plan) -> dict[str, Site]:
             if s.space != "register" and all(e is not None for e in s.cell)}
 
 
-def by_engine(site: Site) -> str:
+def engine_of(site: Site) -> str:
     """Whose engine makes an access: one thread asks for a box, or the threads of a warpgroup for a product; "" for threads."""
     if site.leaf.mechanism in IN_BOXES:
         return COPY_ENGINE
@@ -230,7 +230,7 @@ def _tile(plan: Plan, site: Site, asked: Asked) -> TileAccess | str:
         found.touches,
         found.elements * found.element_bytes,
         found.cut,
-        by_engine(site),
+        engine_of(site),
     )
 
 
@@ -246,7 +246,7 @@ def _scopes(site: Site) -> dict[str, tuple[Loop, ...]]:
     blocks = tuple(x for x in site.above if x.is_block or x.role == "launch")
     threads = tuple(x for x in site.above if x.is_thread)
     out: dict[str, tuple[Loop, ...]] = {}
-    if engine := by_engine(site):
+    if engine := engine_of(site):
         out["one box" if engine == COPY_ENGINE else "one instruction"] = tuple(x for x in site.above if x.role != "tensor")
     out |= {"one block" if blocks else "the whole kernel": blocks}
     times = [x for x in site.above if x.role in ("seq", "unroll") and x.extent > 1]
