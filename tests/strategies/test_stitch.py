@@ -348,3 +348,12 @@ def test_an_edge_of_a_program_without_edges_is_refused_with_what_to_do() -> None
     with pytest.raises(TransformError, match="no value of the program is read by another") as caught:
         stitch(define(ROWS, "rows.py").schedule(M=8, N=64), {"a->b": "register"})
     assert "one of" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["softmax", "cross_entropy"])
+def test_short_rows_take_one_launch(name: str) -> None:
+    """The model of rows alone took three launches for rows of 28 bytes, which are read by sectors of 32; the price does not."""
+    s = written(name, M=5, N=7)
+    assert len(stitch(s).plan.kernels) == len(auto(s).plan.kernels) == 1
+    apart = stitching(s, {e.id: "cut" for e in stitching(s).edges if e.array == "peak"})
+    assert apart.total_us > stitching(s).total_us

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Set
+from contextlib import suppress
 from itertools import combinations
 
 from ...errors import ScheduleError, TransformError, noun
@@ -12,6 +13,7 @@ from ...schedule import Schedule
 from .._steps import Builder
 from ..deferred import Memory
 from ..fuse_reduction import fuse_reduction
+from ..price import price
 from .cost import TERMS, KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .group import arithmetic
@@ -126,8 +128,7 @@ class Search:
         if key not in self._made:
             for plan in self._plans(fixed):
                 try:
-                    schedule, graph = self._inlined(plan.again)
-                    self._made[key] = make(plan, schedule, self.graph, graph, fixed, not self.whole, self.gpu, self._memory)
+                    self._made[key] = self._cheaper(self._make(plan, fixed), fixed, key)
                     break
                 except ScheduleError as refusal:
                     if key not in self._made or plan is self._plain.get(key):
@@ -136,6 +137,26 @@ class Search:
         if isinstance(found, ScheduleError):
             raise found
         return found
+
+    def _make(self, plan: Stitched, fixed: Mapping[str, str]) -> Stitched:
+        schedule, graph = self._inlined(plan.again)
+        return make(plan, schedule, self.graph, graph, fixed, not self.whole, self.gpu, self._memory)
+
+    def _cheaper(self, made: Stitched, fixed: Mapping[str, str], key: tuple) -> Stitched:
+        """What was made, or the plan without cuts where that is cheaper by the price of plans: the model of rows is coarser."""
+        plain = self._plain[key]
+        if plain.launches >= made.launches:
+            return made
+        with suppress(ScheduleError):
+            other = self._make(plain, fixed)
+            if self._us(other) < self._us(made):
+                return other
+        return made
+
+    def _us(self, made: Stitched) -> float:
+        assert made.schedule is not None
+        others = frozenset(k.id for k in self.schedule.plan.kernels) - {self.kernel}
+        return price(made.schedule.plan, self.gpu, others).total_us
 
     def _own(self) -> Stitched | None:
         """What the model makes where nothing is asked for; None where that cannot be made."""
