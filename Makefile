@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests run on all cores: one process each.
 WORKERS ?= auto
+# A module is compiled once: every second process of the tests would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 # In a container one is often root, which JupyterLab wants to be told.
 LABFLAGS := $(if $(filter 0,$(shell id -u)),--allow-root)
 

@@ -35,6 +35,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_slow_file(collection_path.relative_to(ROOT).as_posix(), listed()) else None
 
 
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str) -> list[pytest.Item] | None:
+    """Do not make thousands of cases of slow functions, where slow tests are left out."""
+    left_out = collector.config.getoption("markexpr") == "not slow" and f"{collector.nodeid}::{name}" in listed()
+    return [] if left_out else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Note the processor time of each test, if it is asked for."""

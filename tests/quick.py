@@ -20,6 +20,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +34,7 @@ ALWAYS = ("tests/browser/", "tests/test_notebooks.py")
 HEAD = "# Written by python -m tests.quick: seconds of processor time, and the test (all its parameters) or file that is slow.\n"
 
 
+@cache
 def listed() -> dict[str, float]:
     """The slow tests and files, with their seconds."""
     rows = [line.split() for line in LIST.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]

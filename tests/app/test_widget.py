@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 import explorer as ex
 from explorer.app.explore import explore, session_of
@@ -118,6 +116,9 @@ def test_the_magic_needs_a_program() -> None:
 @pytest.fixture(scope="module")
 def notebook() -> Any:
     """One notebook, executed: the outputs of each cell."""
+    import nbformat
+    from nbclient import NotebookClient
+
     cells = [
         PROGRAM + "w = ex.explore(row_sum, M=37, N=100)\nw",
         "w._receive(w, {'kind': 'apply', 'serial': 2, 'call': \"bind('i', 'block.x')\"}, [])\nimport time; time.sleep(3)",

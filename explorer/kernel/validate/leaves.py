@@ -23,7 +23,7 @@ from ..conditions import Condition
 from ..nodes import Apply, Collect, Combine, Contribute, Copy, Do, Held, Put, Ref
 from .boxes import Boxed, BoxStored
 from .held import LANE, Cell, Made, NotUnderstood, Registers, in_lane
-from .points import Conj, Space, both, negated
+from .points import Conj, Space, both, merged, negated, onto, overlap, without
 from .steps import Step, lane_variable, with_lane
 from .values import Instances, constant, is_identity, same_cell, storage, wrong_read
 from .wanted import Wanted
@@ -168,7 +168,7 @@ class Leaves:
     def operands(self, w: Wanted, run: Instances) -> Iterator[Fault]:
         """Where the program reads data, the operand is it; where it has the fill, so has the text."""
         inside = run.space.points((w.inside(),))
-        data, filled = run.real.intersect(inside), run.real.subtract(inside)
+        data, filled = overlap(run.real, inside), without(run.real, inside)
         asked = run.space.points((run.inside,)) if run.inside is not None else run.points
         if not data.is_subset(asked):
             yield "has the fill where the program has the value", run.step
@@ -177,7 +177,7 @@ class Leaves:
         for slot in slots:
             if what := wrong_read(run, slot, data):
                 yield what, run.step
-        beyond = filled.intersect(asked)
+        beyond = overlap(filled, asked)
         if beyond.is_empty():
             return
         other = [here for here, value in constant(run, beyond, self.plan) if value is None or value != statement.fill]
@@ -218,7 +218,7 @@ class Leaves:
 
     def _beyond(self, w: Wanted, run: Instances) -> list[Region]:
         """Where a run has instances that the plan lacks, a part for each condition that fails: parts of few inequalities."""
-        failing = (run.points.intersect(run.space.points(negated((c,)))) for c in w.case)
+        failing = (overlap(run.points, run.space.points(negated((c,)))) for c in w.case)
         return [part for part in failing if not part.is_empty()]
 
     def harmful(self, w: Wanted, run: Instances, beyond: Sequence[Region]) -> str:
@@ -235,7 +235,7 @@ class Leaves:
         if not beyond:
             return ""
         read = self.read_by_others(w, run)
-        live = [mine for part in beyond if not (mine := part.intersect(read)).is_empty()]
+        live = [mine for part in beyond if not (mine := overlap(part, read)).is_empty()]
         if all(self._changes_nothing(run, part) for part in live):
             return ""
         return "runs where the program has no instance, and changes what is read"
@@ -246,12 +246,12 @@ class Leaves:
 
     def read_by_others(self, w: Wanted, run: Instances) -> Region:
         """Where the cell that a run writes is one that an instance of the plan reads, in the same thread if it is a register."""
-        found = run.space.points(())
+        found = [run.space.points(())]
         for other in self.wanted.values():
             for use in other.accesses:
                 if use.reads and use.cells == w.accesses[len(run.statement.reads)].cells:
-                    found = found.union(self._met(w, run, other, use, other.case))
-        return found
+                    found.append(self._met(w, run, other, use, other.case))
+        return merged(tuple(found))
 
     def relied_on(self, w: Wanted, run: Instances) -> Region:
         """Where the cell that a run writes is read by instances beside the plan's that change nothing because it has the fill."""
@@ -281,7 +281,7 @@ class Leaves:
         conj = tuple(Condition(c.expr.substitute(apart), c.equality) for c in case)
         same = tuple(Condition(e - f.substitute(apart), True)
                      for e, f in zip(cell, other.cell(use.slot), strict=True) if e is not None and f is not None)
-        return Space.of(ranges).points(((*conj, *same),)).onto(run.space.names)
+        return onto(Space.of(ranges).points(((*conj, *same),)), run.space.names)
 
     def _lifetime(self, buffer: str, w: Wanted, other: Wanted) -> set[str]:
         """Variables that are equal for all who use one element of a register array: coordinates, and the loops it lives in."""

@@ -95,6 +95,30 @@ def _points(space: Space, cases: Cases) -> Region:
     return Region.of(space.names, [(*space.rows(), *rows(conj)) for conj in cases])
 
 
+@lru_cache(maxsize=REMEMBERED)
+def overlap(one: Region, other: Region) -> Region:
+    """The points of both, remembered as regions of conditions are."""
+    return one.intersect(other)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def without(one: Region, other: Region) -> Region:
+    """The points that the other lacks, remembered."""
+    return one.subtract(other)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def merged(parts: tuple[Region, ...]) -> Region:
+    """The points of one of the regions, of which there is one at least; remembered."""
+    return reduce(Region.union, parts)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def onto(region: Region, names: tuple[str, ...]) -> Region:
+    """The region without the other coordinates, remembered."""
+    return region.onto(names)
+
+
 def rows(conj: Iterable[Condition], side: str = SIDE) -> tuple[Row, ...]:
     """Conditions on one side of a relation."""
     return tuple(Row(((c.expr, side, 1),), 0, c.equality) for c in conj)

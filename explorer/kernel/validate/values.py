@@ -20,7 +20,7 @@ from ..conditions import Condition
 from ..nodes import Copy, Get, Held, Operand, Ref
 from ..sites import Store
 from .held import Cell, Fixed, Made, Piece, Registers, Value, copied, got
-from .points import EVERYWHERE, Conj, Space, negated
+from .points import EVERYWHERE, Conj, Space, negated, overlap
 from .steps import Step
 from .wanted import Wanted
 
@@ -85,7 +85,7 @@ class Instances:
     @cached_property
     def real(self) -> Region:
         """Where it runs an instance of the program."""
-        return self.points.intersect(self.wanted.points)
+        return overlap(self.points, self.wanted.points)
 
     def pieces(self, slot: int) -> Iterator[Piece]:
         """What a read gives; the first piece that fits counts."""
