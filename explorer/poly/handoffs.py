@@ -56,9 +56,10 @@ def check_handoff(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel, operati
         for b in sites(plan)[kernel.id]:
             alike = a.space == b.space == "global" and a.cells == b.cells and a.cells not in handed and (a.writes or b.writes)
             if alike and _share(a, b, operations):
-                return Finding("order", f"{a.leaf.id} and {b.leaf.id} use {a.storage}, in blocks that nothing orders",
-                               f"the handoff carries {', '.join(name for name, _ in sorted(handed))} alone", a.storage,
-                               nodes=(a.leaf.id, b.leaf.id), hints=hints)
+                words = ", ".join(name for name, _ in sorted(handed))
+                return Finding("order", f"{a.leaf.id} and {b.leaf.id} use {a.storage}, which is not handed off",
+                               f"{kernel.id} waits for the words of {words}, and for nothing else", a.storage,
+                               nodes=(a.leaf.id, b.leaf.id, kernel.id), hints=hints)
     return None
 
 

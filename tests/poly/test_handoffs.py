@@ -77,7 +77,7 @@ def test_what_has_no_instances_shares_nothing(extent: int, legal: bool) -> None:
         assert s.judgement.emittable
         assert s.run(device="cpu", time=False).correct
     else:
-        with pytest.raises(IllegalSchedule, match="use total, in blocks that nothing orders"):
+        with pytest.raises(IllegalSchedule, match="use total, which is not handed off"):
             s.join("f.2", "handoff")
 
 
@@ -107,7 +107,7 @@ def test_what_is_not_handed_off_is_not_ordered() -> None:
 
     assert not check_joins(joined("S1"))
     finding, = check_joins(joined("S1", "S2"))
-    assert "S0 and S2 use u, in blocks that nothing orders" in finding.what
+    assert "S0 and S2 use u, which is not handed off" in finding.what
     assert "join('b', 'last_block')" in finding.hints
 
 

@@ -10,6 +10,7 @@ from explorer.errors import IllegalSchedule, TransformError
 from explorer.poly.judge import judge
 from explorer.schedule import Schedule
 from explorer.transforms.bind import Bind
+from explorer.transforms.join import Join
 from explorer.transforms.stage import Stage
 
 from .programs import define
@@ -145,3 +146,20 @@ def test_a_twin_of_a_product_that_is_no_instruction_keeps_the_other_from_being_o
         twins.tensorize("S1.2")
     both = s.tensorize("S1").pipeline("k", 2, asynchronous=False, across="j").bind("i", "block.x")
     assert both.run(device="cpu", time=False).correct
+
+
+def test_a_kernel_waits_for_the_words_that_are_handed_to_it_alone() -> None:
+    """The refusal names the kernel; both run in one block here, which is no reason to hand anything off (chain 2044:3102)."""
+    s = define("""@ex.program
+def f(g: ex.f32[M], m: ex.f32[M], w: ex.f32[M]):
+    for i in range(M):
+        m[i] = 0.5 * m[i] + g[i]
+        w[i] -= m[i]
+""", "handed.py").schedule(M=9)
+    apart = s.precompute("S0", "m").launch("f", after="i.p")
+    verdict, plan = apart.try_step(Join("f.2", "handoff"))
+    assert not verdict
+    assert plan is not None
+    (finding,) = judge(plan).refusals
+    assert (finding.what, finding.nodes) == ("S0_p and S0 use m, which is not handed off", ("S0_p", "S0", "f.2"))
+    assert not doubt(plan, finding)
