@@ -4,8 +4,9 @@
     python benchmarks/latency.py matmul conv2d        # some of them; writes nothing
     python benchmarks/latency.py --tensor             # the schedules on tensor cores alone; writes only that part
 
-No GPU is used and nothing is compiled.  A *step* is ``schedule.apply(step)`` (rewrite, cover, order, flow, obligations)
-and, where no obligation is open, the new CUDA text with its barriers and source map.  The *palette* is
+No GPU is used and nothing is compiled.  A *step* is its *verdict*, ``schedule.apply(step)`` (rewrite, cover, order, flow,
+obligations), and, where no obligation is open, the new *text*: the kernel IR with its barriers and passes, judged again as it
+will be printed, and the CUDA text with its source map.  The explorer shows the verdict before the text.  The *palette* is
 ``schedule.moves(node)``: every transformation with concrete arguments at one node, each of them judged.
 
 Every workload is walked at its typical size as a session would: as written, tiled, bound to the grid, staged, and the
@@ -34,7 +35,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ from explorer.schedule import Schedule
 from explorer.strategies.default import default
 from explorer.transforms.base import Transform, catalogue
 
-STEP_TARGET_MS, PALETTE_TARGET_MS, TEXT_TARGET_MS = 100.0, 200.0, 150.0
+VERDICT_TARGET_MS, PALETTE_TARGET_MS, TEXT_TARGET_MS = 50.0, 200.0, 150.0
+TENSOR_TARGET_MS = 100.0
+"""For verdicts on steps of schedules on tensor cores."""
 RESULT = Path(__file__).parent / "results" / "latency.json"
 TRIES = 12
 """Instances of one kind that are tried at one stage before it counts as not applicable there."""
@@ -151,6 +154,7 @@ def advanced(schedule: Schedule, step: Transform) -> Schedule:
 def session(name: str) -> Iterator[tuple[str, Schedule]]:
     """A workload's stages; the state of this process is that of the session when a stage is yielded."""
     schedule = start = sized(name)
+    start.module()  # it is shown as written
     for stage, wishes in WALK:
         before = schedule
         for kind, wanted in wishes:
@@ -204,6 +208,7 @@ def matmul_chain(bm: int = 128, bn: int = 128, bk: int = 32, tm: int = 8, tn: in
 def chain(label: str, sizes: dict[str, int], palette: bool) -> Iterator[Sample]:
     """The chain, each step timed in the state that the steps before have left; `palette` also asks what else could be done."""
     schedule = sized("matmul", sizes)
+    schedule.module()
     for number, step in enumerate(matmul_chain()):
         cpu, wall, emit, emitted = forked(lambda: time_step(schedule, step))  # noqa: B023
         yield Sample(label, f"chain {number}", step.name, str(step), cpu, wall, emit, emitted)
@@ -247,7 +252,8 @@ def markdown(result: dict[str, Any]) -> str:
              "Milliseconds of CPU time; `python benchmarks/latency.py` makes this page and says what is measured.", "",
              f"{where['cpu']}, {where['cores']} cores, load average {where['load_average'][0]}, Python {where['python']}, "
              f"islpy {where['islpy']}; `import explorer` {result['import_explorer']} ms.", ""]
-    lines += rows("all", {"steps": result["steps"], "palettes": result["palettes"]})
+    lines += rows("all", {"steps": result["steps"], "their verdicts": result["verdicts"], "their texts": result["texts"],
+                          "palettes": result["palettes"]})
     if tensor := result.get("tensor"):
         lines += [*tensor_page(tensor), ""]
     for title, key in PAGE.items():
@@ -291,8 +297,8 @@ def main() -> int:
 
 def tensor_missed(tensor: dict[str, Any]) -> bool:
     """Print the figures of schedules on tensor cores; whether one misses its target."""
-    missed = tensor["all"]["p95"] > STEP_TARGET_MS or tensor["text"]["p95"] > TEXT_TARGET_MS
-    print(f"tensor cores: verdict p95 {tensor['all']['p95']} (target {STEP_TARGET_MS:g}), text p95 {tensor['text']['p95']} "
+    missed = tensor["all"]["p95"] > TENSOR_TARGET_MS or tensor["text"]["p95"] > TEXT_TARGET_MS
+    print(f"tensor cores: verdict p95 {tensor['all']['p95']} (target {TENSOR_TARGET_MS:g}), text p95 {tensor['text']['p95']} "
           f"(target {TEXT_TARGET_MS:g}), {tensor['pipeline_conditions']}")
     return missed
 
@@ -318,8 +324,8 @@ def report(found: Sequence[Sample], tensor: dict[str, Any] | None, out: Path | N
     result = {
         "unit": "milliseconds of CPU time", "machine": machine(), "import_explorer": import_time(),
         "steps": summary(steps), "palettes": summary(shown) if shown else None, "tensor": tensor,
-        "text": {"p50": round(quantile([s.emit for s in steps if s.emitted], 0.5), 1),
-                 "p95": round(quantile([s.emit for s in steps if s.emitted], 0.95), 1)},
+        "verdicts": summary([replace(s, cpu=s.cpu - s.emit) for s in steps]),
+        "texts": summary([replace(s, cpu=s.emit) for s in steps if s.emitted]),
         "by_workload": grouped(steps, lambda s: s.workload), "by_move": grouped(steps, lambda s: s.move),
         "by_stage": grouped(steps, lambda s: s.stage.split()[0]), "palettes_by_workload": grouped(shown, lambda s: s.workload),
         "not_applicable": {name: missing for name in sorted({s.workload for s in steps if not s.workload.startswith("matmul ")})
@@ -331,13 +337,12 @@ def report(found: Sequence[Sample], tensor: dict[str, Any] | None, out: Path | N
     table("stage", result["by_stage"])
     table("palette", result["palettes_by_workload"])
     missed = tensor is not None and tensor_missed(tensor)
-    print(f"\n{result['machine']}\nimport explorer {result['import_explorer']} ms; text p95 {result['text']['p95']} ms")
-    for title, row, target in (("step", result["steps"], STEP_TARGET_MS), ("palette", result["palettes"], PALETTE_TARGET_MS)):
-        if row is None:
+    print(f"\n{result['machine']}\nimport explorer {result['import_explorer']} ms")
+    for title, target in (("verdicts", VERDICT_TARGET_MS), ("texts", TEXT_TARGET_MS), ("palettes", PALETTE_TARGET_MS)):
+        if (row := result[title]) is None:
             continue
         missed |= row["p95"] > target
-        print(f"{title:8s} p50 {row['p50']}  p95 {row['p95']} (target {target:g})  worst {row['worst']}  "
-              f"p95 of the wall clock {row['p95_wall']}  {row['worst_step']}")
+        print(f"{title:8s} p50 {row['p50']}  p95 {row['p95']} (target {target:g})  worst {row['worst']}  {row['worst_step']}")
     if out is not None:
         written(result, out)
     return int(missed)
