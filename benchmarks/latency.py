@@ -1,6 +1,7 @@
 """How long a click takes: one transformation with its four questions and the new text, and the palette of a node.
 
-    python benchmarks/latency.py                      # all workloads, about ten minutes; writes results/latency.json
+    python benchmarks/latency.py                      # all workloads, half an hour; writes results/latency.json
+    python benchmarks/latency.py --jobs 8             # the same on eight cores
     python benchmarks/latency.py matmul conv2d        # some of them; writes nothing
     python benchmarks/latency.py --tensor             # the schedules on tensor cores alone; writes only that part
 
@@ -36,6 +37,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,8 @@ VERDICT_TARGET_MS, PALETTE_TARGET_MS, TEXT_TARGET_MS = 50.0, 200.0, 150.0
 TENSOR_TARGET_MS = 100.0
 """For verdicts on steps of schedules on tensor cores."""
 RESULT = Path(__file__).parent / "results" / "latency.json"
+INSTANCES = 2
+"""Of each kind of move at each stage."""
 TRIES = 12
 """Instances of one kind that are tried at one stage before it counts as not applicable there."""
 
@@ -273,25 +277,39 @@ def import_time() -> float:
     return round(taken[2], 1)
 
 
+def warm() -> None:
+    """Import what a session has imported by its first step: nobody's first workload is to pay for it."""
+    work = workloads.get("adam")
+    schedule = default(work.definition.schedule(**work.tiny))
+    schedule.module()
+    schedule.moves(next(iter(schedule.plan.loops)))
+
+
+def measured(part: str) -> list[Sample]:
+    """The samples of a workload, or of the chain at a size of :data:`BIG`."""
+    if part in BIG:
+        return list(chain(part, BIG[part][1], part == "matmul 4096"))
+    found = list(samples(part, INSTANCES))
+    own = summary([s for s in found if s.move != "palette"])
+    print(f"{part:22s} p50 {own['p50']:6.1f}  p95 {own['p95']:6.1f}  worst {own['worst']:6.1f} ms", flush=True)
+    return found
+
+
 def main() -> int:
     """Time everything, print the tables, write the results; the exit code is 1 if a target is missed."""
     arguments = argparse.ArgumentParser(description="Latency of interactive steps, without a GPU.")
     arguments.add_argument("workloads", nargs="*", help="some of the workloads (default: all, and the result is written)")
     arguments.add_argument("--tensor", action="store_true", help="the schedules on tensor cores alone")
-    arguments.add_argument("--instances", type=int, default=2, help="instances of each kind at each stage")
+    arguments.add_argument("--jobs", type=int, default=1, help="workloads at a time; use no more than half of the cores")
     arguments.add_argument("--out", type=Path, help="where to write the JSON")
     given = arguments.parse_args()
     chosen = given.workloads or list(workloads.names())
-    found: list[Sample] = []
     if given.tensor:
         return report_tensor(measured_tensor(), given.out or RESULT)
-    for name in chosen:
-        found += samples(name, given.instances)
-        own = summary([s for s in found if s.workload == name and s.move != "palette"])
-        print(f"{name:22s} p50 {own['p50']:6.1f}  p95 {own['p95']:6.1f}  worst {own['worst']:6.1f} ms", flush=True)
-    if not given.workloads or "matmul" in chosen:
-        for label, (_, sizes) in BIG.items():
-            found += chain(label, sizes, label == "matmul 4096")
+    warm()
+    parts = [*chosen, *(BIG if not given.workloads or "matmul" in chosen else ())]
+    with get_context("fork").Pool(given.jobs, maxtasksperchild=1) as pool:
+        found = [sample for one in pool.map(measured, parts, chunksize=1) for sample in one]
     return report(found, None if given.workloads else measured_tensor(), given.out or (None if given.workloads else RESULT))
 
 
