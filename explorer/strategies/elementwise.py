@@ -7,7 +7,7 @@ from math import gcd, prod
 
 from ..errors import ScheduleError
 from ..ir.expr import Expr
-from ..ir.tree import Leaf, Loop
+from ..ir.tree import Leaf, Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder, chain, leaves_of, own_temporaries
 from .rows.form import WIDE
@@ -75,7 +75,17 @@ def elementwise(schedule: Schedule, kernel: str = "", threads: int = THREADS, ea
             found = _spread(schedule, kernel, threads, several, backwards, widest, total // step * step)
             if found is not schedule and found.judgement.emittable:
                 return found
-    return _spread(schedule, kernel, threads, each, backwards, width, 0)
+    found = _spread(schedule, kernel, threads, each, backwards, width, 0)
+    while width > 1 and not _in_vectors(found, kernel):  # what is narrow in memory is read beside what is wide
+        narrower = _spread(schedule, kernel, threads, each, backwards, width := width // 2, 0)
+        found = narrower if _in_vectors(narrower, kernel) else found
+    return found
+
+
+def _in_vectors(schedule: Schedule, kernel: str) -> bool:
+    """Whether a kernel has a vector loop."""
+    body = next(k.body for k in schedule.plan.kernels if k.id == kernel)
+    return any(isinstance(n, Loop) and n.role == "vector" for n in walk(body))
 
 
 def _spread(schedule: Schedule, kernel: str, threads: int, each: int, backwards: bool, width: int, whole: int) -> Schedule:

@@ -18,8 +18,8 @@ class Multicast(Transform):
 
     Blocks of a product in one row of tiles read the same rows of the left factor, those in one column the same columns of the
     right one.  Each would fetch its box from the second-level cache.  Here `count` neighbours along an axis of the grid are a
-    cluster; each asks for one part of so many of the box, and gets all of them: a box passes the cache's wires once for the
-    cluster, and not once for each block.
+    cluster; each block copies one part of the box, and the engine writes every part to all blocks of the cluster: a box passes
+    the cache's wires once for the cluster, and not once for each block.
 
     The copy is one of a producer's (`specialise`): a slot is written when the consumers of all blocks of the cluster have
     released it.  The box may not depend on which of the neighbours a block is, which is judged exactly; the grid is a multiple

@@ -24,7 +24,8 @@ class Overlap(Transform):
     oldest products have read; copies of a producer (`specialise`) stay, and slots are released `steps` later.
 
     Legal where nobody uses the accumulator in between, and where what the products read is overwritten behind such a wait and a
-    barrier alone: *flow* and *races* ask.  With `steps` of 1 a pipeline of as many stages as before does.
+    barrier alone: *flow* and *races* ask.  With ``steps=1`` the pipeline needs no
+    more stages than it has.
 
     Before::
 

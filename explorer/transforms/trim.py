@@ -21,8 +21,8 @@ class Trim(Transform):
     """End a sequential loop, in each block, with the last iteration in which a statement below it does anything.
 
     The end is the largest value of the loop that the statements' domains allow, as an expression of the loops around it that all
-    threads of a block share: barriers and waits below it stay uniform.  What runs is the same, but for what only iterations
-    behind the end would read: copies for them are not made, partial results of them not started.  Only last iterations are left
+    threads of a block share: barriers and waits below it stay uniform.  All instances still run;
+    copies and partial results that only the iterations left out would use are not made.  Only last iterations are left
     out, so a pipeline's slots, groups and phases stay those of the iterations that run: `trim` before `pipeline` or `specialise`,
     or after them.  `stage` makes copies that end with the loop; where another move adds what runs in all iterations, all of them
     run, until the loop is trimmed again.

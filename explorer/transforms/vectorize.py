@@ -24,6 +24,8 @@ WIDEST_BYTES = 16
 class Vectorize(Transform):
     """Access 2, 4, 8 or 16 neighbouring elements at once: the iterations of an innermost loop become lanes.
 
+    One access has at most 16 bytes: 4 elements of f32, 8 of f16.
+
     With the linear (row-major, padded) index of each memory access written as ``a*v + c·x + d``: the stride ``a``
     is 1 (a wide access) or 0 (one element for all lanes); the width divides every other coefficient ``c`` and
     ``d``, so that a wide access is aligned; and every guard holds for all lanes or for none.  A guard

@@ -115,3 +115,16 @@ def test_vectors_beside_a_bias_are_saved_and_read() -> None:
     made = auto(biased.schedule(M=131, N=1301))
     assert "gather=True" in made.script()
     assert biased.load(made.share()).cuda == made.cuda
+
+
+@ex.program
+def widened(a: ex.f16[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = a[i] * 2.0
+
+
+def test_halves_beside_floats_are_taken_four_at_a_time() -> None:
+    """Eight floats are no access; the lanes of both became a loop of single elements, eight neighbours for a thread."""
+    made = auto(widened.schedule(M=1 << 12))
+    assert lanes(made) == 4
+    assert made.run(device="cpu", time=False).correct

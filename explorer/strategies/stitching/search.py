@@ -143,9 +143,12 @@ class Search:
         return make(plan, schedule, self.graph, graph, fixed, not self.whole, self.gpu, self._memory)
 
     def _cheaper(self, made: Stitched, fixed: Mapping[str, str], key: tuple) -> Stitched:
-        """What was made, or the plan without cuts where that is cheaper by the price of plans: the model of rows is coarser."""
+        """What was made; where that is little but launches, the plan without cuts if it is cheaper by the price of plans.
+
+        The model of rows multiplies latency by what a row wastes of its sectors, which short rows do; the price does not.
+        """
         plain = self._plain[key]
-        if plain.launches >= made.launches:
+        if plain.launches >= made.launches or self._us(made) > made.launches * (LAUNCH_US + LATENCY_US):
             return made
         with suppress(ScheduleError):
             other = self._make(plain, fixed)

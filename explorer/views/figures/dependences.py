@@ -141,7 +141,7 @@ def _carried(row: Distance) -> str:
     """In words, outermost first."""
     if not row.carried:
         return "not known (too large)"
-    return " or ".join(c or ("one iteration" if row.dims else "no common loop") for c in row.carried)
+    return " or ".join(c or ("no loop (loop-independent)" if row.dims else "no common loop") for c in row.carried)
 
 
 Places = dict[str, tuple[float, float]]
