@@ -44,11 +44,13 @@ def page(found: Sequence[Replay]) -> str:
         "pair of instances.  Where no move makes it, the kernel IR of a correct schedule is edited into what the other "
         "compiler produced; the judge of the IR refuses it.", "",
         "A refusal holds for every trip count K and, where slots are reused, for every S, R and F; all other sizes are "
-        "those of the schedule.  Each refusal gives the condition under which the step would be legal (K is the trip count, S the slots, R the release "
-        "distance, F what is in flight: [pipelines for all sizes](concepts.md#pipelines-for-all-sizes); \"never\" is for every K).  For edited kernels, it"
-        " assumes that the passes make the same IR for other trip counts.  It has the least instance: the sizes, the "
-        "iteration, and the two that do not fit, with who does what.  It is computed when it is"
-        " read: isl projects the judge's relations onto K. Numbers of groups are written as quotient and remainder by S.  The tests make the same schedule with other trip counts and stages, and compare.", "",
+        "those of the schedule.  Each refusal gives the condition under which the step would be legal (K is the trip count, "
+        "S the slots, R the release distance, F what is in flight: "
+        "[pipelines for all sizes](concepts.md#pipelines-for-all-sizes); \"never\" is for every K).  It is computed when it is "
+        "read: isl projects the judge's relations onto K.  Numbers of groups are written as quotient and remainder by S.  For "
+        "edited kernels, it assumes that the passes make the same IR for other trip counts.  It has the least instance: the "
+        "sizes, the iteration, and the two that do not fit, with who does what.  The tests make the same schedule with other "
+        "trip counts and stages, and compare.", "",
         "The CPU device does not use the judge.  It runs the kernel with the bug, copies and products completing as early"
         " or as late as the rules allow; its column has the fault that it reports: a wrong result; a race; "
         "`async-pending` or `bulk-pending`, a read of what a copy may still bring or a write of what it still reads; "
