@@ -1,9 +1,9 @@
 """Writes what the catalogue of transformations says into the documentation.
 
 ``python docs/make_reference.py`` writes ``docs/transformations.md`` from the docstrings and fields in
-``explorer/transforms/``, and between markers the tables of transformations and of measured times in ``README.md``, the table
-of passes in ``docs/concepts.md`` and the table of operations in ``docs/language.md``.  A test fails while one of them differs
-from what this script makes.
+``explorer/transforms/``, ``docs/glossary.md`` from the rows in ``explorer/teach/``, and between markers the tables of
+transformations and of measured times in ``README.md``, the table of passes in ``docs/concepts.md`` and the table of operations
+in ``docs/language.md``.  A test fails while one of them differs from what this script makes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from textwrap import dedent
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from explorer import workloads  # noqa: E402
+from explorer import strategies, workloads  # noqa: E402
 from explorer.ir.operation import COMPUTED, Operation  # noqa: E402
 from explorer.ir.operations import OPERATIONS  # noqa: E402
 from explorer.kernel.stages import sentences  # noqa: E402
+from explorer.teach.field import FIELD, key  # noqa: E402
+from explorer.teach.words import OWN, Word  # noqa: E402
 from explorer.transforms.base import Transform, catalogue  # noqa: E402
 
 REFERENCE, README, CONCEPTS = ROOT / "docs" / "transformations.md", ROOT / "README.md", ROOT / "docs" / "concepts.md"
-LANGUAGE = ROOT / "docs" / "language.md"
+LANGUAGE, GLOSSARY = ROOT / "docs" / "language.md", ROOT / "docs" / "glossary.md"
 BEGIN, END = "<!-- transformations: written by docs/make_reference.py -->", "<!-- end of transformations -->"
 OPERATIONS_BEGIN, OPERATIONS_END = "<!-- operations: written by docs/make_reference.py -->", "<!-- end of operations -->"
 MEASURED, MEASURED_END = "<!-- measured: written by docs/make_reference.py -->", "<!-- end of measured -->"
@@ -53,14 +55,24 @@ PREAMBLE = """# Transformations
 <!-- written by docs/make_reference.py from explorer/transforms/; do not edit -->
 
 Each is a method of a schedule and returns a new schedule: `s = s.split("k", 256)`. Each checks its own preconditions; then
-the [four questions](concepts.md#the-four-questions) judge the result, so none can change which instances run, in what order, or
-which value a read gets. A few also rewrite arithmetic, by an identity that their entry states (`factor_out`, `rescale`,
-`running`, `commute`; sums are reassociated); `approximate` and `precompute` with a narrower type change the rounding, and a
-run's tolerance accounts for that.
+the [four questions](concepts.md#the-four-questions) judge the result, so none can drop or repeat an instance, reverse a
+dependence, or change which value a read gets; the order of independent instances may change. A few also rewrite arithmetic, by
+an identity that their entry states (`factor_out`, `rescale`, `running`, `commute`; sums are reassociated); `approximate` and
+`precompute` with a narrower type change the rounding, and a run's tolerance accounts for that. *Always legal* means that no
+dependence can forbid the step; its preconditions still can. Most moves of loops want loops in time: split before `bind`.
 `s.moves(node)` lists what applies at a node, with arguments, and says why the rest does not. Other systems' names work
 too: `s.fission("i", after="S0")`; `ex.help("Halide: fuse")` translates.
 
 In *Before* and *After*, `for i in 0…64` counts from 0 to 63, and `S(i)` is any statement.
+"""
+
+WORDS = """# Glossary
+
+<!-- written by docs/make_reference.py from explorer/teach/words.py and explorer/teach/field.py; do not edit -->
+
+`print(ex.help("witness"))` says in Python what stands here, with a line for each move, method and figure behind the word;
+case, dashes and a plural's s do not matter. What other systems call a move is in its entry in
+[transformations](transformations.md). The ideas behind the words are explained in [concepts](concepts.md).
 """
 
 
@@ -198,6 +210,34 @@ def concepts(text: str) -> str:
     return between(text, PASSES, PASSES_END, passes())
 
 
+def glossary() -> str:
+    """The text of ``docs/glossary.md``."""
+    parts = [WORDS.rstrip()]
+    for heading, rows in (("Words of this tool", OWN), ("Words of the field", FIELD)):
+        lines = [word(row) for row in sorted(rows, key=lambda row: row.said[0].casefold())]
+        parts += [f"## {heading}", "\n".join(["| word | meaning | see |", "|---|---|---|", *lines])]
+    return "\n\n".join(parts) + "\n"
+
+
+def word(row: Word) -> str:
+    """A row of the glossary: the word with its other spellings, what it means, and what belongs to it."""
+    said: dict[str, str] = {}
+    for spelling in row.said:
+        said.setdefault(key(spelling), spelling)
+    first, *others = said.values()
+    also = f" ({', '.join(others)})".replace("_", r"\_") if others else ""
+    return f"| **{first}**{also} | {row.means} | {', '.join(map(place, row.see))} |"
+
+
+def place(name: str) -> str:
+    """How a move, a strategy, a figure or a method is written; a move with a link to its entry."""
+    if name in catalogue():
+        return f"[`{name}`](transformations.md#{name})"
+    if name in strategies.__all__:
+        return f"[`ex.strategies.{name}`](strategies.md)"
+    return f"`s.{name}{'()' * name.startswith('plot.')}`"
+
+
 def between(text: str, begin: str, end: str, new: str) -> str:
     """The text with what stands between two markers, and the markers, replaced.
 
@@ -215,6 +255,7 @@ def between(text: str, begin: str, end: str, new: str) -> str:
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference(), encoding="utf-8")
+    GLOSSARY.write_text(glossary(), encoding="utf-8")
     LANGUAGE.write_text(language(LANGUAGE.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     CONCEPTS.write_text(concepts(CONCEPTS.read_text(encoding="utf-8")), encoding="utf-8")

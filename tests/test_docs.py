@@ -90,6 +90,10 @@ def test_reference_is_current() -> None:
     assert text("docs/transformations.md") == make_reference.reference(), "run python docs/make_reference.py"
 
 
+def test_glossary_is_current() -> None:
+    assert text("docs/glossary.md") == make_reference.glossary(), "run python docs/make_reference.py"
+
+
 def test_readme_table_is_current() -> None:
     assert text("README.md") == make_reference.readme(text("README.md")), "run python docs/make_reference.py"
 

@@ -49,13 +49,10 @@ def counterexample(self: Schedule, move: str | Transform, *args: Any, **kwargs: 
     >>> print(s.counterexample("bind", "k", "thread.x"))
     """
     from ..run.counterexample.counterexample import counterexample
-    from ..steps.calls import built, kind_of
-    from ..transforms.base import catalogue, expect
+    from ..steps.calls import built, find
+    from ..transforms.base import expect
 
-    kind = kind_of(move) if isinstance(move, str) else None
-    if kind is None and isinstance(move, str):
-        raise TransformError(f"there is no move {move!r}", hint=f"one of {', '.join(catalogue())}")
-    step = built(kind, args, kwargs) if kind else expect(move)
+    step = built(find(move), args, kwargs) if isinstance(move, str) else expect(move)
     again = None if self.definition is None else lambda sizes: self.at(**sizes)
     return counterexample(self, step, again=again)
 

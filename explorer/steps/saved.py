@@ -80,7 +80,7 @@ def step_of(data: Any, number: int = 0) -> Transform:
     if kind is None:
         near = difflib.get_close_matches(data["move"], known, 3)
         raise ReplayError(f"there is no move {shown(data['move'])}", where=where,
-                          hint=", ".join(near) or f"one of {', '.join(known)}")
+                          hint=", ".join(near) or "print(ex.help()) lists all")
     arguments = {k: v for k, v in data.items() if k != "move"}
     declared = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     if extra := arguments.keys() - declared.keys():

@@ -1,32 +1,15 @@
 """Words that GPU engineers use, with what they mean and the moves, figures and methods that belong to them: one row each.
 
 Words that mean one move, or more, and need no sentence, are the moves' own ``aliases`` and ``elsewhere``; they join a row's list.
+This tool's own words are in :mod:`~explorer.teach.words`; both are looked up here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
-
-@dataclass(frozen=True)
-class Word:
-    """A word of the field.
-
-    Attributes
-    ----------
-    said : tuple of str
-        The word first as it is written, then other spellings and words for the same; see :func:`key` for what does not matter.
-    means : str
-        What it is, and how it is done here.
-    see : tuple of str
-        Moves, methods of a schedule, strategies, and figures as ``plot.memory``, the nearest first.
-    """
-
-    said: tuple[str, ...]
-    means: str
-    see: tuple[str, ...]
+from .words import OWN, Word
 
 
 def key(word: str) -> str:
@@ -35,14 +18,15 @@ def key(word: str) -> str:
     return plain.removesuffix("s") if len(plain) > 3 and not plain.endswith("ss") else plain
 
 
-def find(word: str) -> Word | None:
-    """The row of a word, or None."""
-    return _rows().get(key(word))
+def find(word: str, own: bool = True) -> Word | None:
+    """The row of a word, or None; without `own` only of a word of the field."""
+    row = _rows().get(key(word))
+    return row if own or row not in OWN else None
 
 
-def spellings() -> tuple[str, ...]:
-    """The words of all rows, as they are written first."""
-    return tuple(row.said[0] for row in WORDS)
+def spellings(rows: tuple[Word, ...]) -> tuple[str, ...]:
+    """The words of these rows, as they are written first."""
+    return tuple(row.said[0] for row in rows)
 
 
 @cache
@@ -50,7 +34,7 @@ def _rows() -> dict[str, Word]:
     return {key(said): row for row in WORDS for said in row.said}
 
 
-WORDS = (
+FIELD = (
     # ---- tensor cores ----
     Word(("tensor core", "TensorCore", "tensor instruction", "MMA instruction", "HMMA", "WMMA"),
          "A unit that multiplies small matrices: `tensorize` makes one of its instructions of a product's three innermost loops.",
@@ -106,7 +90,9 @@ WORDS = (
     # ---- places ----
     Word(("warp",), "32 threads that run an instruction together: `bind(…, 'warp')` and, for its threads, `bind(…, 'lane')`.",
          ("bind", "shuffle", "collect", "tensorize")),
-    Word(("lane",), "A thread of a warp: `bind(…, 'lane')`.", ("bind", "shuffle")),
+    Word(("lane",),
+         "One of the 32 threads of a warp: `bind(…, 'lane')`. The iterations of a vector loop are lanes of one wide access.",
+         ("bind", "shuffle", "vectorize")),
     Word(("warpgroup", "warp group"), "Four warps, 128 threads, that issue a wgmma together.",
          ("tensorize", "overlap", "take_turns", "specialise")),
     Word(("warp shuffle", "__shfl_sync", "shfl"), "An exchange of registers among the lanes of a warp.", ("shuffle", "collect")),
@@ -154,7 +140,7 @@ WORDS = (
          ("swizzle", "stage", "contract", "plot.memory", "facts")),
     Word(("swizzling", "XOR swizzle"), "Places of a shared array exchanged so that a column lies in different banks.",
          ("swizzle", "stage", "plot.memory")),
-    Word(("coalescing", "coalesced", "coalesced access", "memory coalescing", "uncoalesced", "sector"),
+    Word(("coalescing", "coalesced", "coalesced access", "memory coalescing", "uncoalesced"),
          "Neighbouring threads that read neighbouring elements, so that a warp's request moves few sectors of 32 bytes. The move "
          "`coalesce` is another thing: it makes two loops one.",
          ("bind", "swap_axes", "vectorize", "stage", "rearrange", "plot.memory", "facts")),
@@ -193,4 +179,6 @@ WORDS = (
     Word(("profiling", "profiler", "Nsight"), "When the threads of a kernel do what.", ("stamps", "plot.roles", "facts")),
     Word(("PTX", "SASS", "cubin"), "What a compiler makes of the text.", ("compile", "cuda", "export")),
 )  # fmt: skip
+"""The words of the field."""
+WORDS = (*FIELD, *OWN)
 """All rows; a spelling stands in one of them."""

@@ -30,7 +30,7 @@ def lookup(words: str = "") -> str:
     hits = moves_called(words)
     if not hits:
         near = _near(words)
-        return f"no move is called {words!r}; did you mean {', '.join(near) or 'one of ' + ', '.join(catalogue())}?"
+        return f"no move is called {words!r}; " + (f"did you mean {', '.join(near)}?" if near else "print(ex.help()) lists all")
     return _entry(hits[0]) if len(hits) == 1 else f"{words.strip()} stands for several moves:\n\n{listed(hits, summary)}"
 
 
@@ -64,22 +64,23 @@ def summary(name: str) -> str:
 
 
 def _near(words: str) -> list[str]:
-    """Known words that are spelled like these, one for each answer."""
+    """At most three known words that are spelled like these, the nearest first, one for each answer."""
     known: dict[str, str] = {}
     for word in (*catalogue(), *_known()):
         known.setdefault(word.casefold(), word)
     found = [known[n] for n in difflib.get_close_matches(words.strip().casefold(), known, 12, 0.6)]
     answers: dict[object, str] = {}
     for word in found:
-        answers.setdefault(field.find(word) or tuple(moves_called(word)), word)
-    return list(answers.values())[:4]
+        moves = tuple(moves_called(word))
+        answers.setdefault(moves if word in catalogue() else field.find(word) or moves, word)
+    return list(answers.values())[:3]
 
 
 def _known() -> Iterator[str]:
-    """Aliases, words of the field, and other systems' words with the system."""
+    """Aliases, words of the field and our own, and other systems' words with the system."""
     for kind in catalogue().values():
         yield from kind.aliases
-    yield from field.spellings()
+    yield from field.spellings(field.WORDS)
     for kind in catalogue().values():
         yield from (f"{system}: {name.strip()}" for system, names in kind.elsewhere.items() for name in names.split(","))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -12,20 +14,21 @@ from ..frontend.definition import Definition
 from ..schedule import Schedule
 from ..transforms.base import catalogue
 from . import field, glossary
+from .words import Word
 
 _HANDED_ON = re.compile(r"[Ss]ee :(?:func|meth):`([\w.]+)\.(\w+)`")
 
 
 @spoken(hint='ex.help("split"), or without anything all moves', name="help")
 def lookup(words: str = "") -> str:
-    """What a move, another system's word for one, a word of the field, a method, a figure, or a strategy means.
+    """What a move, another system's word for one, a word of the field or of this tool, a method, a figure, or a strategy means.
 
     Parameters
     ----------
     words : str
-        ``"coalesce"``, ``"Exo: mult_loops"``, ``"tensor core"``, ``"run"``, ``"auto"``, ``"plot.memory"``; without any, all moves
-        and methods are listed, and the words of the field.  In words for moves, case, spaces, dashes, dots and underscores do
-        not matter.
+        ``"coalesce"``, ``"Exo: mult_loops"``, ``"tensor core"``, ``"witness"``, ``"run"``, ``"auto"``, ``"plot.memory"``; without
+        any, all moves, methods and words are listed.  In words, and in names of moves, case, spaces, dashes, dots and underscores
+        do not matter.
 
     Returns
     -------
@@ -39,20 +42,34 @@ def lookup(words: str = "") -> str:
                           f"a program has: {', '.join(_public(Definition))}",
                           f"figures, s.plot.…: {', '.join(_public(_plots()))}",
                           f"strategies: {', '.join(_strategies())}",
-                          f"words of the field: {', '.join(field.spellings())}"))
-    if word in catalogue():
-        return glossary.lookup(word)
+                          f"words of the field: {', '.join(field.spellings(field.FIELD))}",
+                          f"words of this tool: {', '.join(field.spellings(field.OWN))}"))
+    row = field.find(word)
+    if word in catalogue() or (row is not None and row.said[0] in catalogue()):
+        return _move(word if row is None else row.said[0])
     moves = glossary.moves_called(words)
     owner, name = _owner(word)
-    row = field.find(word) or (None if moves or owner else field.find(word.rpartition(":")[2]))
+    if row is None and not moves and owner is None:  # another system's word: "CUTLASS: epilogue"
+        row = field.find(word.rpartition(":")[2], own=False)
     see = list(dict.fromkeys((*(row.see if row else ()), *moves)))
     if owner is not None:
-        more = [other for other in see if other not in (name, f"plot.{name}")]
-        also = f"\n\nSee also:\n\n{glossary.listed(more, _summary)}" if more else ""
-        return f"{name} — {_documentation(getattr(owner, name))}{also}"
+        return f"{name} — {_documentation(getattr(owner, name))}{_word(row, see, name)}"
     if row is None:
-        return glossary.lookup(words)
+        return _move(moves[0]) if len(moves) == 1 else glossary.lookup(words)
     return f"{row.said[0]} — {row.means}\n\n{glossary.listed(see, _summary) if len(see) > 1 else lookup(see[0])}"
+
+
+def _move(name: str) -> str:
+    """A move's documentation, and behind it what its name means as a word."""
+    row = field.find(name)
+    return glossary.lookup(name) + _word(row, row.see if row else (), name)
+
+
+def _word(row: Word | None, see: Iterable[str], name: str) -> str:
+    """What stands behind the documentation of a name: what it means as a word, and what else to see."""
+    more = [other for other in see if other not in (name, f"plot.{name}")]
+    means = f"\n\nThe word: {row.means}" if row else ""
+    return means + (f"\n\nSee also:\n\n{glossary.listed(more, _summary)}" if more else "")
 
 
 def _owner(word: str) -> tuple[Any, str]:
@@ -79,7 +96,8 @@ def _plots() -> type:
 
 def _public(owner: type) -> list[str]:
     """What a class has for its users, its fields aside."""
-    return [name for name in sorted(vars(owner)) if not name.startswith("_") and inspect.getdoc(vars(owner)[name])]
+    own = {f.name for f in fields(owner)} if is_dataclass(owner) else set()
+    return [name for name in sorted(vars(owner).keys() - own) if not name.startswith("_") and inspect.getdoc(vars(owner)[name])]
 
 
 def _strategies() -> list[str]:

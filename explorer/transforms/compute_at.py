@@ -41,12 +41,12 @@ class Moved:
 class ComputeAt(Transform):
     """Let each iteration of a loop first compute what it reads of a temporary.
 
-    The producer ``P[p]: T[p + c] = …`` leaves its nest.  Where a consumer in the loop reads ``T[f(q)]``, each axis
-    of ``T`` whose index depends on a loop inside of the target loop gets a copy of that loop (its name ends in ``.p``), with the same
+    The producer ``P[p]: T[p + c] = …`` leaves its nest.  Where a consumer in the loop reads ``T[f(q)]``, each axis of ``T``
+    whose index depends on a loop inside of the target loop gets a copy of that loop (its name ends in ``.p``), with the same
     role; for the other axes, and for the producer's own reduced dimensions, its own loops come along.  Of consumers that step
     over elements (``T[2*c]``), each iteration computes all elements up to the next.  Each element must be needed in one
-    iteration only; otherwise it would have to be computed again, which is `inline`.  Named by its array, everything that
-    writes it moves: a reduction with its start.  Named by its statement, that statement alone.
+    iteration only; otherwise it would have to be computed again, which is `inline`.  Named by its array, everything that writes
+    it moves: a reduction with its start.  Named by its statement, that statement alone.
 
     Before::
 

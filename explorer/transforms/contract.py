@@ -37,13 +37,13 @@ from .base import Transform, get_loop
 class Contract(Transform):
     """Put a temporary into registers or shared memory, with only the cells that live at one time.
 
-    Every access of the array gets a cell instead of its element.  In *registers* (one copy per thread) the array
-    gets one dimension for each sequential, unrolled or vector loop inside the scope that occurs in the index, the largest stride
-    first; where accesses use different loops, the array is the bounding box of the elements that the thread accesses.  In *shared* memory (one copy per block) it is the element's place in the footprint's box
-    over all loops inside the scope and all thread loops.  The scope is the innermost loop that holds
-    every access, or `at`.  Cells that nothing reads are left out, and their writes with them.  With `fold` each coordinate is
-    taken modulo the few cells that live at one time: a ring under a stencil.  Whether each read still finds its value is the
-    question *flow* of the result.
+    Every access of the array gets a cell instead of its element.  In *registers* (one copy per thread) the array gets one
+    dimension for each sequential, unrolled or vector loop inside the scope that occurs in the index, the largest stride first;
+    where accesses use different loops, the array is the bounding box of the elements that the thread accesses.  In *shared*
+    memory (one copy per block) it is the element's place in the footprint's box over all loops inside the scope and all thread
+    loops.  The scope is the innermost loop that holds every access, or `at`.  Cells that nothing reads are left out, and their
+    writes with them.  With `fold` each coordinate is taken modulo the few cells that live at one time: a ring under a stencil.
+    Whether each read still finds its value is the question *flow* of the result.
 
     Before::
 

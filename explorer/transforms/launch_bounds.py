@@ -24,9 +24,9 @@ class LaunchBounds(Transform):
     GPUs), as far as it can by putting loads off until values loaded before them are used: of sixteen loads that are written out
     together, four were in flight (CUDA 13).  A kernel with few blocks, each with much to load, may gain from ``1``: a thread
     takes the registers that it needs, and all its loads are in flight together.  More blocks than the registers allow make it
-    spill.  The compiler ignores a number of blocks that a multiprocessor cannot hold, as when the block has grown.  It is the second number of
-    ``__launch_bounds__`` (CUDA C++ Programming Guide, "Launch Bounds"), and changes neither the order nor the place of
-    anything: always legal.  ``0`` leaves it to the compiler again.
+    spill.  The compiler ignores a number of blocks that a multiprocessor cannot hold, as when the block has grown.  It is the
+    second number of ``__launch_bounds__`` (CUDA C++ Programming Guide, "Launch Bounds"), and changes neither the order nor the
+    place of anything: always legal.  ``0`` leaves it to the compiler again.
 
     Before::
 
