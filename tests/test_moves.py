@@ -145,6 +145,34 @@ def test_a_greyed_move_says_more_than_that_it_is_grey(name: str) -> None:
                 assert m.verdict.why or m.verdict.hint, (m.name, node, m.verdict.what)
 
 
+ALONE = [kind for kind in catalogue().values() if sum(f.default is dataclasses.MISSING for f in dataclasses.fields(kind)) == 1]
+
+
+@pytest.mark.parametrize("name", ["softmax", "matmul", "attention_softmax"])
+def test_what_the_palette_refuses_the_move_refuses(name: str) -> None:
+    """Where the node is all that a move needs: what could be made and mostly is not worth it is not proposed, and not refused."""
+    schedule, other = workload(name), 0
+    for node in schedule.plan.ids:
+        for kind in ALONE:
+            offer, (needed, *_) = kind.offers(schedule.plan, node), dataclasses.fields(kind)
+            if offer or needed.metadata["kind"] not in ("loop", "leaf", "kernel"):
+                continue
+            verdict, new = schedule.try_step(kind(node))  # type: ignore[call-arg]
+            if verdict and new != schedule.plan:
+                assert offer.what.startswith("not proposed: "), f"{kind.name} at {node}: {offer}, and it applies"
+                other += 1
+    assert other
+
+
+def test_a_long_loop_is_not_proposed_to_be_unrolled_and_can_be() -> None:
+    long = scaled_sum.schedule(M=5, N=1000)
+    (found,) = (m for m in long.moves("k") if m.name == "unroll")
+    assert str(found) == ("✗ unroll: not proposed: k runs 1000 times, and its body would be written as often → "
+                          "split('k', 8) and unroll('k.i'); or unroll('k') all the same")
+    assert long.unroll("k").judgement.legal
+    assert long.split("k", 8).unroll("k.i").judgement.legal
+
+
 def test_a_move_without_a_step_does_not_apply() -> None:
     assert not Move("split", None, Verdict()).applies
     assert str(Move("split", None, Verdict("nothing to split"))) == "✗ split: nothing to split"

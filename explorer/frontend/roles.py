@@ -81,21 +81,45 @@ def _role(
     statement, access = first[array.name]
     if kind == "temporary":
         if access.kind != "write" and not _may_be_written(array, statement, program):
-            if where := _only_where(nodes[statement.name], statement):
-                raise scope.refuse(nodes[statement.name], f"{array.name} has a value only where {where}",
+            name, node = _named(declared[array.name], array), nodes[statement.name]
+            if where := _only_where(node, statement):
+                assert isinstance(node, ast.Assign)
+                raise scope.refuse(node, f"{name} has a value only where {where}",
                                    why="elsewhere it keeps what it held before, and that is nothing",
-                                   hint=f"{array.name} = 0.0 (or another start) before the `if`")
+                                   hint=f"{ast.unparse(node.targets[0])} = 0.0 (or another start) before the `if`")
             verb = "updated" if access.kind == "update" else "read"
+            place = f"in {'a loop' if array.given == 1 else 'loops'} before this line" if array.given else "before this line"
             raise scope.refuse(
-                nodes[statement.name],
-                f"{array.name} is {verb} before it is written",
+                node,
+                f"{name} is {verb} before it is written",
                 why="a temporary has no value until the program gives it one",
-                hint=f"{array.name} = 0.0 (or another start) before this line",
+                hint=f"{_element(name, array, node, statement)} = 0.0 (or another start) {place}",
             )
         return "temporary"
     if array.name not in written:
         return "in"
     return "out" if access.kind == "write" else "inout"
+
+
+def _named(declared: ast.AST, array: Array) -> str:
+    """A temporary's name as the user wrote it: that of the array may be another, where several have it."""
+    return declared.id if isinstance(declared, ast.Name) else array.name
+
+
+def _element(name: str, array: Array, node: ast.AST, statement: Statement) -> str:
+    """An element of a temporary as a loop before `node` would write it: with the indices it has there, if those are variables
+    of loops inside of the temporary's own; else with letters that are free.
+    """
+    own = len(array.shape) - array.given
+    for found in ast.walk(node):
+        if isinstance(found, ast.Subscript) and isinstance(found.value, ast.Name) and found.value.id == name:
+            parts = found.slice.elts if isinstance(found.slice, ast.Tuple) else [found.slice]
+            words = [part.id for part in parts if isinstance(part, ast.Name) and part.id in statement.dims[own:]]
+            if len(set(words)) == array.given == len(parts):
+                return f"{name}[{', '.join(words)}]"
+    around = {part for d in statement.dims[:own] for part in (d, d.partition("_")[0])}  # a second loop over i is i_2
+    free = [letter for letter in "ijklmnopqrstuvw" if letter not in around and letter != name]
+    return f"{name}[{', '.join(free[: array.given])}]" if array.given else name
 
 
 def _only_where(node: ast.stmt, statement: Statement) -> str:

@@ -26,6 +26,7 @@ from .dependence import Dependence
 from .dependence_hull import dimension_facts, least
 from .isl import alone, smallest
 from .order_trips import lost
+from .parting import cut_between
 from .placed import Placed, place_exprs
 from .plan_facts import facts
 from .relations import FAR, bare, value_map
@@ -313,11 +314,9 @@ def _carrier(a: Placed, b: Placed, source: Instance, sink: Instance) -> tuple[st
 
 def _hints(a: Placed, b: Placed, when: str, carrying: tuple[str, ...]) -> tuple[str, ...]:
     if when == "another block of the same launch":
-        cut = f"launch('{a.kernel.id}', after='…') first"
-        common = [x.id for x, y in zip(a.above, b.above, strict=False) if x.id == y.id]
-        if common and a.leaf.id != b.leaf.id:
-            cut = f"distribute('{common[0]}', after='…') and {cut}"
-        return (cut, *(f"bind('{name}', '{role}') instead" for name in carrying for role in ("thread.x", "seq")))
+        calls = cut_between(a.kernel, (a.above, a.leaf), (b.above, b.leaf)) if a.kernel.id == b.kernel.id else ()
+        cuts = (f"{' and '.join(calls)} first",) if calls else ()
+        return (*cuts, *(f"bind('{name}', '{role}') instead" for name in carrying for role in ("thread.x", "seq")))
     if when == "another thread at the same time":
         return tuple(f"bind('{name}', 'seq') first" for name in carrying)
     if carrying and a.leaf.id == b.leaf.id:

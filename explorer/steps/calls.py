@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TransformError, shown
-from ..transforms.base import Transform, catalogue, gathered, misfit, spelled
+from ..transforms.base import Transform, catalogue, gathered, mended, misfit, spelled
 
 NAMES = ("loop", "leaf", "array", "name", "choice", "node", "kernel")
 """Kinds of field that hold one name."""
@@ -47,9 +47,9 @@ def step_of(name: str, call: ast.Call) -> Transform:
     kind = find(name)
     declared = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     args = tuple(literal(a) for a in call.args)
-    values, hint = gathered(kind, args), kind.meant(args) or signature(kind)
+    values, hint = gathered(kind, args), kind.meant(args)
     if len(values) > len(declared):
-        raise TransformError(f"{kind.name} takes at most {len(declared)} arguments", hint=hint)
+        raise TransformError(f"{kind.name} takes at most {len(declared)} arguments", hint=hint or signature(kind))
     given = dict(zip(declared, values, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None:
@@ -61,13 +61,16 @@ def step_of(name: str, call: ast.Call) -> Transform:
 
 
 def literal(node: ast.expr) -> Any:
-    """The value of a number, a string, True, False, None, or a list or tuple of them; refuses every other expression."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, bool, type(None))):
+    """The value of a number, a string, True, False, None, or a list or tuple of them; refuses every other expression.
+
+    What takes integers refuses other numbers: it knows the nearest that fits.
+    """
+    if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float, bool, type(None))):
         return node.value
     if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(literal(e) for e in node.elts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) \
-            and type(node.operand.value) is int:
+            and isinstance(node.operand.value, (int, float)) and not isinstance(node.operand.value, bool):
         return -node.operand.value
     raise TransformError("an argument is a name in quotes, an integer, True, False, or a list of them",
                          why=f"found {ast.unparse(node)[:80]}", hint="nothing in a script is evaluated")
@@ -78,7 +81,7 @@ def find(name: str) -> type[Transform]:
     kind, known = kind_of(name), catalogue()
     if kind is None:
         near = difflib.get_close_matches(name, known, 3)
-        raise TransformError(f"there is no move {name!r}", hint=", ".join(near) or f"one of {', '.join(known)}")
+        raise TransformError(f"there is no move {name!r}", hint=", ".join(near) or "print(ex.help()) lists all")
     return kind
 
 
@@ -107,9 +110,18 @@ def construct(kind: type[Transform], given: Mapping[str, Any], hint: str = "") -
             errors[name] = str(error)
     if errors:
         words = "; ".join(f"{name}: {text}" for name, text in sorted(errors.items()))
-        raise TransformError(f"{kind.name} was called with the wrong arguments", why=words, hint=hint or signature(kind),
-                             errors=errors)
+        raise TransformError(f"{kind.name} was called with the wrong arguments", why=words,
+                             hint=hint or _mended(kind, values, given, errors) or signature(kind), errors=errors)
     return kind(**values)
+
+
+def _mended(kind: type[Transform], values: Mapping[str, Any], given: Mapping[str, Any], errors: Mapping[str, str]) -> str:
+    """The call with the nearest numbers that fit, where nothing else is wrong with its arguments."""
+    kinds = {f.name: f.metadata.get("kind") for f in fields(kind) if f.name in errors}  # type: ignore[arg-type]
+    if kinds.keys() != errors.keys() or not set(kinds.values()) <= {"int", "ints"}:
+        return ""
+    raw = {name: tuple(_parts(given.get(name))) if kinds[name] == "ints" else given.get(name) for name in kinds}
+    return mended(kind(**{**values, **raw}), raw.keys())
 
 
 def coerced(metadata: Mapping[str, Any], value: Any) -> Any:
@@ -140,10 +152,15 @@ def coerced(metadata: Mapping[str, Any], value: Any) -> Any:
     return value.strip()
 
 
+def _parts(value: Any) -> Sequence[Any]:
+    """The values of a list, also of one that a form has as text."""
+    if isinstance(value, str):
+        return [p for p in re.split(r"[\s,;]+", value.strip(" ()[]")) if p]
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
 def _listed(kind: str, value: Any, metadata: Mapping[str, Any]) -> Iterator[Any]:
-    parts: Sequence[Any] = [p for p in re.split(r"[\s,;]+", value.strip(" ()[]")) if p] if isinstance(value, str) else \
-        value if isinstance(value, (list, tuple)) else [value]
-    for part in parts:
+    for part in _parts(value):
         if LISTS[kind] is int:
             yield _integer(part, metadata)
         elif isinstance(part, str):
@@ -225,7 +242,7 @@ def built(kind: type[Transform], args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if wanted := misfit(f, getattr(step, f.name)):
             raise TransformError(f"{kind.name}: {f.name} must be {wanted}, not {shown(getattr(step, f.name))}",
                                  why=f.metadata.get("help", ""),
-                                 hint=kind.meant(args) or f"{kind.name}({', '.join(declared)})")
+                                 hint=kind.meant(args) or mended(step) or f"{kind.name}({', '.join(declared)})")
     return step
 
 

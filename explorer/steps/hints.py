@@ -9,6 +9,8 @@ said
 
 Where a proposal divides a loop of the step, the step is tried on the new parts too.  One that does not get there is
 followed once more: the refusal that it meets may know the next one (``A, then B``).
+Where an earlier step is at fault (`Transform.mends`), it is said what that one could have been: ``split('n', 4) in place of
+split('n', 3)``, if all steps behind it and the refused one apply then.
 What does not help, or is too dear to try, is not said.  Words without a call are advice, and stay as they are.  Where a step does
 not apply and no proposal is enough, the first one that applies itself is said for what it is: one of several steps.
 
@@ -34,11 +36,13 @@ from ..transforms.base import Transform, catalogue
 from .calls import closing, construct, literal
 
 TRIES = 16
-"""Judgements for the hints of one refusal at most."""
+"""Judgements for the hints of one refusal at most; half as many before them, where an earlier step may be at fault."""
 SECONDS = 1.0
 """Time after which no further one is begun."""
 PARTLY = "(and more steps then)"
 """Behind a proposal that is not enough by itself."""
+IN_PLACE = " in place of "
+"""Between a step and the earlier one that it should have been."""
 OPEN = "…"
 SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 """Numbers that an open argument may be."""
@@ -86,9 +90,45 @@ def open_findings(schedule: Schedule) -> tuple[Finding, ...]:
 def _said(schedule: Schedule, asked: Transform | None, texts: Sequence[str], finding: Finding | None) -> tuple[str, ...]:
     budget = Budget()
     eased = tuple(asked.eases(schedule.plan, finding)) if asked is not None and finding is not None else ()
+    if asked is not None and finding is None and (said := _mended(schedule, asked, Budget(TRIES // 2))):
+        return (said,)
     found = tuple(dict.fromkeys(filter(None, (_tried(schedule, asked, text, budget) for text in (*eased, *texts)))))
     if not found and asked is not None and finding is None:
         return next(((f"{said} {PARTLY}",) for said in (_applicable(schedule, text, budget) for text in texts) if said), ())
+    return found
+
+
+def _mended(schedule: Schedule, asked: Transform, budget: Budget) -> str:
+    """What the step that made a loop of `asked` could have been, so that `asked` applies; nothing if that is not known."""
+    mending = [n for n, step in enumerate(schedule.steps) if next(asked.mends(schedule.plan, step), None)]
+    number, before = _maker(schedule, asked) if mending else (-1, schedule.plan)
+    for other in asked.mends(schedule.plan, schedule.steps[number]) if number in mending else ():
+        then = replace(schedule, plan=before, steps=schedule.steps[:number])
+        for step in (other, *schedule.steps[number + 1:], asked):
+            if not budget.take():
+                return ""
+            verdict, plan = _try(then, step)
+            if not verdict or plan is None:
+                break
+            then = replace(then, plan=plan, steps=(*then.steps, step))
+        else:
+            return f"{other}{IN_PLACE}{schedule.steps[number]}"
+    return ""
+
+
+def _maker(schedule: Schedule, asked: Transform) -> tuple[int, Plan]:
+    """The number of the last step that made a loop which `asked` names, and the plan before it; -1 where none did."""
+    given = [value if isinstance(value, tuple) else (value,) for value in asked.arguments().values()]
+    names = {name for values in given for name in values if isinstance(name, str)} & schedule.plan.loops.keys()
+    found, now = (-1, schedule.plan), Schedule.of(schedule.source, schedule.definition).plan
+    for number, step in enumerate(schedule.steps):
+        try:
+            _, plan = taken(now, step, judge_it=False)
+        except ExplorerError:
+            return -1, schedule.plan
+        if plan is None:  # a plan that these steps do not make
+            return -1, schedule.plan
+        found, now = (number, now) if names & (plan.loops.keys() - now.loops.keys()) else found, plan
     return found
 
 
@@ -109,7 +149,7 @@ def _tried(schedule: Schedule, asked: Transform | None, text: str, budget: Budge
     for steps, then in _taken(schedule, calls, budget):
         said = _filled(text, calls, steps)
         if instead:
-            return said if asked not in steps else ""
+            return said if asked not in steps and (deep or _kept(asked, steps[-1])) else ""
         if not budget.take():
             return ""
         assert asked is not None
@@ -123,6 +163,14 @@ def _tried(schedule: Schedule, asked: Transform | None, text: str, budget: Budge
             more = (_tried(then, asked, further, budget, deep=False) for further in _proposed(then, asked, verdict))
             after = next((f"{said.partition(' first')[0]}, then {second}" for second in more if second), "")
     return after
+
+
+def _kept(asked: Transform | None, step: Transform) -> bool:
+    """Whether a step does what was asked of a part of it, or with more words: behind other steps, nothing else is worth them."""
+    wanted, found = asked.arguments() if asked is not None else {}, step.arguments()
+    return type(step) is type(asked) and all(
+        (isinstance(value, str) and str(found.get(name)).startswith(f"{value}.")) or found.get(name) == value
+        for name, value in wanted.items())
 
 
 def _proposed(schedule: Schedule, asked: Transform, refusal: Verdict) -> tuple[str, ...]:

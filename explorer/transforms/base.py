@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import lru_cache
+from math import nan
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
@@ -76,6 +78,12 @@ class Transform:
     def meant(cls, args: tuple[Any, ...]) -> str:
         """Calls for what other systems mean by these arguments by position, which this move does not take; or nothing."""
         return ""
+
+    def mends(self, plan: Plan, earlier: Transform) -> Iterator[Transform]:
+        """What the step that made one of this one's loops, or its like, could have been so that this one applies; the best first:
+        see :mod:`explorer.steps.hints`.
+        """
+        return iter(())
 
     def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
         """Proposals that this step has for a result that is not legal, beside the finding's: see :mod:`explorer.steps.hints`."""
@@ -159,6 +167,38 @@ def misfit(declared: Field[Any], value: Any) -> str:
     return "" if kind != "name" or NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
 
 
+def nearest(value: object, low: int | None = None, high: int | None = None) -> int | None:
+    """The integer within these limits that is next to what was given for one; None where that is no number, or of more bits.
+
+    Where a number may be negative, 0 mostly means that nothing happens: then what is not 0 does not become 0.
+    """
+    try:
+        number = float(value) if isinstance(value, (str, Real)) and value is not True and value is not False else nan
+    except (ValueError, OverflowError):
+        return None
+    if not abs(number) < 2**31 - 1:
+        return None
+    whole = round(number)
+    if not whole and number and low is None:
+        whole = 1 if number > 0 else -1
+    whole = whole if low is None else max(whole, low)
+    return whole if high is None else min(whole, high)
+
+
+def mended(step: Transform, wrong: Collection[str] = ()) -> str:
+    """The call of a step with the nearest numbers that fit in its `wrong` fields, and in those that hold none; nothing where
+    more is wrong.
+    """
+    near: dict[str, Any] = {}
+    for f in fields(step):
+        value, limits = getattr(step, f.name), (f.metadata.get("min"), f.metadata.get("max"))
+        if f.metadata.get("kind") in ("int", "ints") and (f.name in wrong or misfit(f, value)):
+            whole = tuple(nearest(n, *limits) for n in _listed(value))
+            near[f.name] = whole if isinstance(value, tuple) else whole[0]
+    made = replace(step, **near)
+    return str(made) if near and not any(misfit(f, getattr(made, f.name)) for f in fields(made)) else ""
+
+
 def _listed(value: Any) -> tuple[Any, ...]:
     """The values of a list, or the one that stands for a list of one."""
     return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
@@ -172,6 +212,11 @@ def is_whole(value: object) -> bool:
 def is_several(value: object) -> bool:
     """Whether an argument is a tuple, whatever the user has given."""
     return isinstance(value, tuple)
+
+
+def unproposed(what: str, why: str = "", hint: str = "") -> Verdict:
+    """The answer of `offers` where a move could be made, and mostly is not worth it: the palette says so, and no refusal."""
+    return no(f"not proposed: {what}", why, hint)
 
 
 def get_loop(plan: Plan, name: str) -> Loop | Verdict:

@@ -101,7 +101,8 @@ class Bind(Transform):
         if self.to == "seq":
             return YES
         if self.count is not None and (not is_whole(self.count) or self.count < 1):
-            return no(f"a loop is spread over at least 1 place, not {self.count!r}")
+            return no(f"a loop is spread over at least 1 place, not {self.count!r}",
+                      hint=f"{replace(self, count=None)} instead: a place for each iteration")
         if loop.role in ("unroll", "vector", "launch"):
             return no(f"{loop.id} is already {loop.role}", hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
         if self.to == "launch":

@@ -9,6 +9,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Node, Sync, leaves, ranges, retime, walk
+from ..poly.parting import parted_behind
 from ._nest import enclosing, numbered, rename_collect
 from .base import Transform, get_loop
 
@@ -47,8 +48,8 @@ class Distribute(Transform):
         if isinstance(loop, Verdict):
             return loop
         if len(loop.body) < 2:
-            nested = any(isinstance(n, Loop) for n in loop.body)
-            return no(f"the body of {loop.id} has one part only", hint="distribute the loop inside it first" if nested else "")
+            return no(f"the body of {loop.id} has one part only", "distribute parts a body between two of its nodes",
+                      _inside_out(plan, loop, self.after))
         place = child(plan, loop.body, self.after)
         parts = ", ".join(n.id for n in loop.body[:-1])
         if place is None:
@@ -95,6 +96,21 @@ class Distribute(Transform):
         if isinstance(loop, Loop):
             for node in loop.body[:-1][:8]:
                 yield cls(loop.id, node.id)
+
+
+def _inside_out(plan: Plan, loop: Loop, after: str) -> str:
+    """The calls that give a body of one part several: of the loops inside of it, from the first one that has several outwards."""
+    chain = [loop]
+    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop):
+        chain.append(inner)
+    several = chain[-1].body
+    if len(several) < 2:
+        return ""
+    place = child(plan, several, after)
+    whole = after in {x.id for x in chain[1:]}
+    if not whole and (place is None or place + 1 == len(several)):
+        return f"after one of {', '.join(n.id for n in several[:-1])}"
+    return f"{' and '.join(parted_behind(chain[1:], '…' if whole or place is None else several[place].id))} first"
 
 
 def child(plan: Plan, body: tuple[Node, ...], name: str) -> int | None:

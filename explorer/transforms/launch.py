@@ -8,9 +8,13 @@ from dataclasses import dataclass, field, replace
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, Node, leaves, walk
-from ._nest import names_of, numbered
+from ..poly.parting import parted_behind
+from ._nest import enclosing, names_of, numbered
 from .base import Transform
 from .distribute import child
+
+MOST_PROPOSED = 2
+"""Places at which a refusal proposes to part a loop."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +68,15 @@ class Launch(Transform):
         target = plan.resolve(self.after)
         wanted = self.after if any(n.id == self.after for n in walk((top,))) else target[0].id if target else ""
         if wanted != top.id:
-            hit = plan.find(wanted)
-            inner = hit[1][-1] if hit and hit[1] else top
-            ends = [n.id for n in walk((top,))][-1] == wanted
+            calls, cut = parted_behind(enclosing(plan, wanted), wanted), f"launch('{kernel.id}', after='{top.id}')"
             return no(
                 f"{self.after} is not at the top of {kernel.id}: {top.id} is around it",
                 why="a kernel is cut between nodes at its top, since all blocks of one kernel finish before the next starts",
-                hint=f"launch('{kernel.id}', after='{top.id}') instead cuts behind all of {top.id}" if ends else
-                f"distribute('{inner.id}', after='{wanted}') and launch('{kernel.id}', after='{inner.id}') instead",
+                hint=f"{' and '.join((*calls, cut))} instead" + ("" if calls else f" cuts behind all of {top.id}"),
             )
         if place + 1 == len(kernel.body):
             return no(f"nothing stands behind {self.after} in {kernel.id}", hint=f"after one of {tops}" if place else
-                      f"distribute('{top.id}', after='…') and launch('{kernel.id}', after='{top.id}') instead")
+                      _parts(kernel.body, " first"))
         first, rest = _stored(kernel.body[: place + 1]), _stored(kernel.body[place + 1 :])
         for buffer in plan.buffers:
             if buffer.space != "global" and buffer.name in first & rest:
@@ -123,12 +124,13 @@ class Launch(Transform):
         if kernel is None:
             return no(f"there is no node {node_id!r}")
         if node_id != kernel.id and node_id not in [n.id for n in kernel.body]:
+            above = enclosing(plan, node_id)
             return no(f"{node_id} is not at the top of {kernel.id}", "a kernel ends between two nodes of its own body",
-                      f"distribute('{_top(plan, node_id)}', after='{node_id}'); or distribute the loops around it, "
-                      "from the inside out")
+                      " and ".join(parted_behind(above, node_id)) or (
+                          f"select {above[0].id}, which ends with {node_id}" if above[0] is not kernel.body[-1] else ""))
         if len(kernel.body) == 1 and kernel is plan.kernels[-1]:
             return no(f"{kernel.id} has one part only and no kernel comes behind it", "launch parts a kernel behind a node",
-                      f"distribute('{kernel.body[0].id}', after='…'); or distribute what is inside of {kernel.body[0].id} first")
+                      _parts(kernel.body))
         if node_id == kernel.body[-1].id:
             return no(f"nothing stands behind {node_id} in {kernel.id}", "launch begins a kernel behind the node",
                       f"select {kernel.body[0].id}" if len(kernel.body) > 1 else "")
@@ -153,10 +155,13 @@ def _kernel(plan: Plan, name: str) -> Kernel | None:
     return next((k for k in plan.kernels if k.id == name), None)
 
 
-def _top(plan: Plan, node_id: str) -> str:
-    """The outermost loop around a node."""
-    hit = plan.find(node_id)
-    return hit[1][0].id if hit and hit[1] else node_id
+def _parts(body: tuple[Node, ...], behind: str = "") -> str:
+    """The calls that make several parts of the one in a kernel, for each place where its loops can be parted."""
+    chain: list[Loop] = []
+    while len(body) == 1 and isinstance(body[0], Loop):
+        chain.append(body[0])
+        body = body[0].body
+    return "; or ".join(" and ".join(parted_behind(chain, n.id)) + behind for n in body[:-1][:MOST_PROPOSED])
 
 
 def _stored(nodes: tuple[Node, ...]) -> set[str]:

@@ -11,7 +11,7 @@ from ..ir.program import Access, Array, Program, Statement
 from ..ir.scalar import Read
 from ..ir.tree import Leaf
 from ._domain import around, program_leaf, with_statements
-from .base import Transform, no_leaf
+from .base import Transform, no_leaf, unproposed
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Outline(Transform):
             return no_leaf(plan, node_id)
         target = plan.statement_of[hit[0].statement].target.array
         if (verdict := cls(node_id).check(plan)) and plan.array_of[target].role == "temporary":
-            return no(f"{hit[0].id} writes {target}, a temporary already", "outline puts one between a statement and its result",
-                      f"contract('{target}', 'register')")
+            return unproposed(f"{hit[0].id} writes {target}, a temporary already",
+                              "outline puts one between a statement and its result", f"contract('{target}', 'register')")
         return verdict
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..gpu.units import counted
@@ -83,7 +83,8 @@ class Persist(Transform):
             return no(f"tiles of one loop have no order {self.order!r}", "it is one of rows and columns of tiles",
                       "order='rows', or both loops over tiles")
         if not is_whole(self.blocks) or self.blocks < 1:
-            return no(f"tiles are dealt out to at least 1 block, not {self.blocks!r}")
+            return no(f"tiles are dealt out to at least 1 block, not {self.blocks!r}",
+                      hint=f"{replace(self, blocks=WAVE)} instead")
         if self.order == "grouped" and (not is_whole(self.rows) or self.rows < 2):
             return no(f"a group has at least 2 rows of tiles, not {self.rows!r}", hint="order='columns' for groups of all rows")
         chosen = [plan.loops[name] for name in self.loops]

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves, ranges, retime
 from ._digits import roomy
 from ._nest import empty_beyond, enclosing, occupied, remap
-from .base import Transform, get_loop, is_whole
+from .base import Transform, get_loop, is_whole, nearest, unproposed
 from .distribute import child
 
 
@@ -50,7 +50,7 @@ class Shift(Transform):
         if isinstance(loop, Verdict):
             return loop
         if not is_whole(self.by) or self.by == 0:
-            return no(f"a shift by {self.by!r} iterations changes nothing")
+            return no(f"a shift by {self.by!r} iterations changes nothing", hint=str(replace(self, by=nearest(self.by) or 1)))
         if loop.role != "seq":
             return no(f"{loop.id} is already {loop.role}", hint="shift before it is bound, unrolled or vectorised")
         if not self.of:
@@ -104,8 +104,8 @@ class Shift(Transform):
         if isinstance(loop, Verdict):
             return loop
         if len(loop.body) == 1 and not loop.start:
-            return no(f"{loop.id} has one part only and starts at 0",
-                      hint="shift delays one part of a loop against another; fuse two loops first")
+            return unproposed(f"{loop.id} has one part only and starts at 0", "a shift of all of it only numbers it anew",
+                              "shift delays one part of a loop against another; fuse two loops first")
         return YES
 
     @classmethod

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
 from ._digits import roomy
 from ._nest import empty_beyond
-from .base import NEW_NAME, Transform, get_loop, is_whole
+from .base import NEW_NAME, Transform, get_loop, is_whole, nearest, unproposed
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Split(Transform):
     """One loop into an outer loop and an inner loop of `factor` iterations (strip-mining).
 
     ``v = factor * v + v.i``; the outer loop keeps its name.  The order of instances does not change, so a split
-    is always legal; where `factor` does not divide the extent, the last outer iteration is guarded.  That goes for the
-    inner loop of a split too: the dimension that it is a part of then counts as two.  A part of a loop that was cut gets a
-    loop of one iteration around it (``k.part``), which says where the part ends.
+    is always legal; where `factor` does not divide the extent, the last outer iteration is guarded.  The
+    inner loop of a split can be split again; a guard keeps it within its part.  Of a loop that came from `cut`, `split` adds an
+    outer loop of one iteration (``k.part``), which marks the end of that part.  A loop is split before it is bound.
 
     Parts are counted from the loop's first iteration; `aligned`, from 0: a loop that starts at 3 then has ``v.i`` = 1 first
     with a factor of 2.  So loops that were shifted against each other are divided at the same places, and can be fused.
@@ -56,7 +56,8 @@ class Split(Transform):
         if isinstance(loop, Verdict):
             return loop
         if not is_whole(self.factor) or self.factor < 1:
-            return no(f"a loop is split by an integer of at least 1, not {self.factor!r}", hint="factor=16, or another integer")
+            return no(f"a loop is split by an integer of at least 1, not {self.factor!r}",
+                      hint=f"{replace(self, factor=max(2, nearest(self.factor, 1) or 16))}, or another integer")
         if loop.role != "seq":
             return no(f"{self.loop} is already {loop.role}", hint="split before it is bound, unrolled or vectorised")
         if self.inner and not NEW_NAME.fullmatch(self.inner):  # it will stand in comments of the text
@@ -90,7 +91,7 @@ class Split(Transform):
         loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict) or loop.extent > 2:
             return loop if isinstance(loop, Verdict) else YES
-        return no(f"{loop.id} runs {loop.extent} time{'s' * (loop.extent != 1)}", "there is nothing to divide")
+        return unproposed(f"{loop.id} runs {loop.extent} time{'s' * (loop.extent != 1)}", "there is nothing to divide")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Split]:

@@ -156,6 +156,8 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
         return no(f"{leaf.id} is {leaf.mechanism if leaf.mechanism != 'plain' else 'collected over threads'} already")
     if not is_product(statement):
         return no(f"{leaf.id} is no sum of products", why="a tensor instruction computes c[i, j] += a[i, k] * b[k, j]")
+    if (refusal := _unmultiplied(plan, leaf)) is not None:
+        return refusal
     nest = above[-3:]
     if (refusal := _not_alone(leaf, nest)) is not None:
         return refusal
@@ -172,6 +174,25 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
                       hint="stage both factors (with zeros beyond the edge, and behind a diagonal with masked=True), "
                            "or sizes that are multiples of the tile")
     return _operands(plan, leaf, nest)
+
+
+def _unmultiplied(plan: Plan, leaf: Leaf) -> Verdict | None:
+    """Why no instruction multiplies elements of these types, whatever the loops and places are."""
+    statement = plan.statement_of[leaf.statement]
+    a, b, c = (plan.array_of[access.array].dtype for access in statement.accesses)
+    kept = [row for row in INSTRUCTIONS.values() if row.significand == significand_of(statement)]
+    if any((row.a, row.b, row.c) == (a, b, c) for row in kept):
+        return None
+    have = "; ".join(dict.fromkeys(f"{row.a} * {row.b} into {row.c}" for row in kept))
+    factors = list(dict.fromkeys(f"{row.a}" for row in kept if row.a == row.b and row.c == c))
+    sums = list(dict.fromkeys(f"{row.c}" for row in kept if (row.a, row.b) == (a, b)))
+    hint = f"a sum in {_any_of(sums)}" if sums else f"factors in arrays of {_any_of(factors)}" if factors else ""
+    return no(f"no tensor instruction multiplies {a} by {b} into {c}", f"there are {have}",
+              ", or ".join(filter(None, (hint, _shorter(leaf, a, b, c)))))
+
+
+def _any_of(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _not_alone(leaf: Leaf, nest: tuple[Loop, ...]) -> Verdict | None:
@@ -252,11 +273,7 @@ def _instruction(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int]
                   "of an instruction that reads shared memory the second factor is there, and the first one may be in registers",
                   f"stage {first.name} into registers, too, for a warp's instruction; or leave {second.name} in shared memory "
                   "for a warpgroup's; or commute the factors, if rows may become columns")
-    kept = [row for row in INSTRUCTIONS.values() if row.significand == significand]
-    rows = [row for row in kept if (row.a, row.b, row.c) == (a, b, c)]
-    if not rows:
-        have = "; ".join(dict.fromkeys(f"{r.a} * {r.b} into {r.c}" for r in kept))
-        return no(f"no tensor instruction multiplies {a} by {b} into {c}", why=f"there are {have}", hint=_shorter(leaf, a, b, c))
+    rows = [row for row in INSTRUCTIONS.values() if (row.significand, row.a, row.b, row.c) == (significand, a, b, c)]
     for row in rows:
         if (row.m, row.n, row.k) == (m, n, k):
             return row
@@ -267,7 +284,7 @@ def _instruction(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int]
 
 def _shorter(leaf: Leaf, *types: DType) -> str:
     """What lets f32 factors into a tensor instruction."""
-    return f"approximate('{leaf.id}', factors='tf32') before, which leaves 11 bits of each factor" if (
+    return f"approximate('{leaf.id}', factors='tf32') first, which leaves 11 bits of each" if (
         {t.name for t in types} == {"f32"}) else ""
 
 
@@ -278,7 +295,7 @@ def _of_group(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int], s
     if (a, b, c) not in group_types() and not significand:
         have = "; ".join(f"{x} * {y} into {z}" for x, y, z in group_types())
         return no(f"no instruction of a warpgroup multiplies {a} by {b} into {c}", why=f"there are {have}",
-                  hint=_shorter(leaf, a, b, c) or "stage the factors into registers for an instruction of a warp")
+                  hint="stage the factors into registers for an instruction of a warp")
     if row := wgmma(m, n, k, a, b, c, significand):
         return with_left_held(row) if found[0].buffer.space == "register" else row
     step = STEP_BYTES // a.bytes

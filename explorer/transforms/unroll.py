@@ -10,10 +10,10 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from ._nest import with_role
-from .base import Transform, by_factor, get_loop
+from .base import Transform, by_factor, get_loop, unproposed
 
 LONGEST = 64
-"""Iterations up to which unrolling is offered; longer loops can be unrolled by asking for it."""
+"""Iterations up to which unrolling is proposed; longer loops can be unrolled by asking for it: strategies write out up to 127."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Unroll(Transform):
         if isinstance(loop, Verdict):
             return loop
         if loop.role == "seq" and loop.extent > LONGEST:
-            return no(f"{loop.id} runs {loop.extent} times, too often to write out",
-                      hint=f"split('{loop.id}', 8) and unroll('{loop.id}.i')")
+            return unproposed(f"{loop.id} runs {loop.extent} times, and its body would be written as often",
+                              hint=f"split('{loop.id}', 8) and unroll('{loop.id}.i'); or unroll('{loop.id}') all the same")
         return cls(loop.id).check(plan)
 
     @classmethod

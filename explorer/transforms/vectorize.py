@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..ir.expr import Expr, Ranges
@@ -14,6 +14,8 @@ from ..ir.tree import Leaf, Loop, ranges
 from ..poly.lanes import lanes_of, linear_index, misaligned, steps_of, uniform
 from ._nest import enclosing, from_zero, names_of, with_role
 from .base import Transform, by_factor, get_loop
+from .split import Split
+from .tile import Tile
 
 WIDTHS = (2, 4, 8, 16)
 WIDEST_BYTES = 16
@@ -92,6 +94,17 @@ class Vectorize(Transform):
 
     def rewrite(self, plan: Plan) -> Plan:
         return with_role(from_zero(plan, self.loop), self.loop, "vector")
+
+    def mends(self, plan: Plan, earlier: Transform) -> Iterator[Transform]:
+        """Where the loop is a part of another and no width divides it: a part of a vector's width, the nearest one first."""
+        extent = plan.loops[self.loop].extent if self.loop in plan.loops else 0
+        if extent and all(extent % width for width in WIDTHS):
+            for width in sorted(WIDTHS, key=lambda n: (abs(n - extent), -n)):
+                if isinstance(earlier, Split):
+                    yield replace(earlier, factor=width)
+                elif isinstance(earlier, Tile):
+                    mine = [self.loop.startswith(f"{name}.") for name in earlier.loops]
+                    yield replace(earlier, sizes=tuple(width if own else n for own, n in zip(mine, earlier.sizes, strict=True)))
 
     @classmethod
     def meant(cls, args: tuple[Any, ...]) -> str:

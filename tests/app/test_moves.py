@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from explorer.app.panes import problems
 from explorer.steps.calls import read_call
 from explorer.transforms.base import catalogue
+from explorer.transforms.vectorize import Vectorize
+from tests.properties.programs import define
 
 from .front import Front, front
 
@@ -65,6 +68,15 @@ def test_a_hint_that_is_a_button_applies(name: str) -> None:
         assert f.ask("apply", call=call)[0]["kind"] == "panes", call
         f.ask("goto", state=start)
     assert calls, "no refusal offers a way on"
+
+
+def test_a_step_of_the_past_is_no_button() -> None:
+    """Taken on what there is now, the factor that an earlier split should have had would divide the loop again."""
+    copy = define("@ex.program\ndef f(x: ex.f32[M, N], y: ex.f32[M, N]):\n    for i in range(M):\n        for j in range(N):\n"
+                  "            y[i, j] = x[i, j]", "past.py")
+    s = copy.schedule(M=6, N=48).split("j", 3)
+    verdict, _ = s.try_step(Vectorize("j.i"))
+    assert problems.of_verdict(verdict, s)["hints"] == [{"text": "split('j', 4) in place of split('j', 3)", "call": None}]
 
 
 @pytest.mark.parametrize("name", ["softmax", "matmul"])

@@ -108,6 +108,13 @@ NAMES = [
      "t is read before it is written", "no value", "t = 0.0"),
     ("updated before a write", nest("t = ex.local(ex.f32)\nt += x[i, j]\ny[i, j] = t"), 6, "t += x[i, j]", "t is updated before",
      "no value", "t = 0.0"),
+    ("element read before a write", "t = ex.local(ex.f32, M)\nfor i in range(M):\n    y[i, 0] = t[i]", 5, "y[i, 0] = t[i]",
+     "t is read before it is written", "no value", "t[i] = 0.0 (or another start) in a loop before this line"),
+    ("element updated before a write", nest("t = ex.local(ex.f32, 3, 4)\nfor k in range(3):\n    t[k, 2*k] += x[i, j]"), 7,
+     "t[k, 2*k] += x[i, j]", "t is updated before", "no value", "t[k, l] = 0.0 (or another start) in loops before this line"),
+    ("element of a second one", "for i in range(M):\n    t = ex.local(ex.f32)\n    t = 1.0\n    y[i, 0] = t\nfor i in range(M):\n"
+     "    t = ex.local(ex.f32, 4)\n    y[i, 1] = t[0]", 9, "y[i, 1] = t[0]", "t is read before it is written", "no value",
+     "t[j] = 0.0 (or another start) in a loop before this line"),
     ("unused parameter", nest("y[i, j] = 1.0"), 2, "x: ex.f32[M, N]", "the parameter x is never used", "for nothing",
      "leave it out"),
     ("type of a temporary", nest("t = ex.local(float)"), 5, "ex.local(float)", "needs an element type", "f16 bf16",

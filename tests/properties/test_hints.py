@@ -24,11 +24,17 @@ MOVES = 12
 def untrue(schedule: Schedule, asked: Transform, hint: str) -> str:
     """What is wrong with a hint, or nothing."""
     steps, now = list(calls_in(hint)), schedule
+    if hints.IN_PLACE in hint:
+        new, old = steps
+        place = schedule.steps.index(old)
+        now, steps = schedule.replay(schedule.steps[:place]), [new, *schedule.steps[place + 1:]]
     for step in steps:
         try:
             now = now.apply(step)
         except ScheduleError as error:
             return f"{step} is refused: {error.what}"
+    if ", then " in hint and "instead" in hint and not isinstance(steps[-1], type(asked)):
+        return f"{steps[-1]} is not worth the steps before it"
     if not steps or "instead" in hint or hint.endswith(hints.PARTLY) or isinstance(steps[-1], type(asked)):
         return ""
     return "" if now.try_step(asked)[0] else f"{asked} does not apply after it"
@@ -68,6 +74,18 @@ def test_on_random_programs(seed: int) -> None:
 def test_on_workloads(name: str) -> None:
     chosen = workloads.get(name)
     walk(chosen.definition.schedule(**chosen.tiny), random.Random(f"hints {name}"), [])
+
+
+def test_a_chain_ends_in_what_was_asked() -> None:
+    """Behind other steps another place is no answer: that was proposed without them."""
+    s = workloads.get("softmax").definition.schedule(M=64, N=1000)
+    verdict, _ = s.try_step(next(calls_in("bind('k', 'block.x')")))
+    assert "bind('k', 'thread.x') instead" in verdict.hint
+    assert ", then bind" not in verdict.hint
+    parts = [part for part in verdict.hint.split("; or ") if "launch(" in part]
+    assert parts
+    for part in parts:
+        assert not untrue(s, next(calls_in("bind('k', 'block.x')")), part)
 
 
 def test_nothing_is_tried_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

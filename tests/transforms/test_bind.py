@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from explorer.errors import IllegalSchedule
 from explorer.ir.dtype import DTYPES
 from explorer.ir.expr import const, var
 from explorer.ir.plan import Buffer, block_extents, grid_extents, initial
+from explorer.ir.program import Program
 from explorer.ir.text import loops_text
 from explorer.ir.tree import PLACE_ROLES, View
+from explorer.schedule import Schedule
+from explorer.steps.calls import calls_in
 from explorer.transforms.bind import MOST_LAUNCHES, Bind
 from explorer.transforms.cut import Cut
 from explorer.transforms.launch import Launch
@@ -19,7 +23,7 @@ from explorer.transforms.split import Split
 from explorer.transforms.unroll import Unroll
 from explorer.transforms.vectorize import Vectorize
 from tests.oracle import check_plan, run_order
-from tests.transforms.nests import copy, copy_2d, cube, matmul, plan, refusal, seidel, siblings
+from tests.transforms.nests import copy, copy_2d, cube, matmul, plan, refusal, seidel, siblings, softmax
 
 
 @pytest.mark.parametrize("role", PLACE_ROLES)
@@ -75,7 +79,7 @@ def test_tree(golden) -> None:
 @pytest.mark.parametrize(("step", "what", "hint"), [
     (Bind("i", "thread"), "there is no place 'thread'", "block.x"),
     (Bind("i", "seq"), "i is already seq", ""),
-    (Bind("i", "thread.x", count=0), "at least 1 place, not 0", ""),
+    (Bind("i", "thread.x", count=0), "at least 1 place, not 0", "bind('i', 'thread.x') instead: a place for each iteration"),
     (Bind("i", "lane"), "i runs 2000 times; lane has at most 32 places", "count=32"),
     (Bind("i", "warp"), "warp has at most 32 places", ""),
     (Bind("i", "thread.x"), "thread.x has at most 1024 places", "bind('i', 'thread.x', count=1024)"),
@@ -152,6 +156,20 @@ def test_the_host_does_not_launch_for_ever() -> None:
     assert verdict.what == f"that would be {MOST_LAUNCHES + 1:,} launches"
     assert "split('i'" in verdict.hint
     assert Bind("i", "launch").check(initial(copy(MOST_LAUNCHES)))
+
+
+@pytest.mark.parametrize(("made", "loop"), [(matmul(), "k"), (softmax(), "k"), (softmax(), "k_2")])
+def test_what_is_proposed_before_blocks_leads_to_them(made: Program, loop: str) -> None:
+    """The cuts that keep the order, one or two of them: behind them another place would be no answer to what was asked."""
+    s = Schedule.of(made)
+    with pytest.raises(IllegalSchedule) as caught:
+        s.bind(loop, "block.x")
+    hint, *others = [text for text in caught.value.hint.split("; or ") if "distribute" in text]
+    assert not others
+    assert "bind(" not in hint
+    for step in calls_in(hint):
+        s = s.apply(step)
+    assert s.bind(loop, "block.x").judgement.legal
 
 
 def test_candidates_are_the_free_places() -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from explorer.errors import TransformError
 from explorer.ir.dtype import DTYPES
 from explorer.ir.expr import var
 from explorer.ir.plan import Buffer, Plan, initial
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Sync, View
+from explorer.schedule import Schedule
+from explorer.steps.calls import calls_in
 from explorer.transforms.bind import Bind
 from explorer.transforms.distribute import Distribute
 from tests.oracle import check_plan, run_order
-from tests.transforms.nests import copy, matmul, plan, refusal, softmax
+from tests.transforms.nests import copy, copy_2d, matmul, plan, refusal, softmax
 
 
 def test_all_of_the_first_part_comes_first() -> None:
@@ -65,10 +70,29 @@ def test_refusals() -> None:
     assert "'S9' is not in the body of j" in refusal(base, Distribute("j", after="S9")).what
     verdict = refusal(base, Distribute("i", after="j"))
     assert verdict.what == "the body of i has one part only"
-    assert verdict.hint == "distribute the loop inside it first"
+    assert verdict.hint == "distribute('j', after='…') first"
     waits = base.replace_node("S2", base.resolve("S2")[0], Sync("w", "wait", 1))
     assert "waits for asynchronous copies" in refusal(waits, Distribute("j", after="S0")).what
     assert "one part only" in Distribute.offers(initial(copy()), "i").what
+
+
+def test_a_body_of_one_part_is_parted_from_the_inside_out() -> None:
+    """Where a loop inside of it has several parts the proposal leads to the step; where none has, there is none."""
+    s = Schedule.of(matmul()).split("i", 2)
+    for after in ("S0", "k", "j", "S1"):
+        with pytest.raises(TransformError, match="the body of i has one part only") as caught:
+            s.distribute("i", after=after)
+        now = s
+        for step in calls_in(caught.value.hint):
+            now = now.apply(step)
+        assert now.steps[1:]
+        assert now.distribute("i", after=after).judgement.legal, caught.value.hint
+    with pytest.raises(TransformError) as caught:
+        s.distribute("i", after="S2")
+    assert caught.value.hint == "after one of S0, k"
+    with pytest.raises(TransformError, match="one part only") as caught:
+        Schedule.of(copy_2d()).distribute("i", after="S0")
+    assert not caught.value.hint
 
 
 def test_host_loops_are_refused() -> None:

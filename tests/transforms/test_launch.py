@@ -31,7 +31,8 @@ def test_inside_loops_distribute_comes_first() -> None:
     verdict = refusal(initial(softmax()), Launch("softmax", after="S2"))
     assert verdict.what == "S2 is not at the top of softmax: i is around it"
     assert verdict.hint == "distribute('i', after='S2') and launch('softmax', after='i') instead"
-    assert "distribute('j', after='S0')" in refusal(initial(matmul()), Launch("matmul", after="S0")).hint
+    deep = "distribute('j', after='S0') and distribute('i', after='j') and launch('matmul', after='i') instead"
+    assert refusal(initial(matmul()), Launch("matmul", after="S0")).hint == deep
     verdict = refusal(initial(siblings()), Launch("siblings", after="S0"))
     assert verdict.hint == "launch('siblings', after='i') instead cuts behind all of i"
     check_plan(plan(softmax(), Distribute("i", after="S2"), Launch("softmax", after="i")))
@@ -61,8 +62,9 @@ def test_refusals() -> None:
         assert refusal(base, both).hint == "give one of the two"
     assert "'q' is not in siblings" in refusal(base, Launch("siblings", after="q")).what
     assert refusal(base, Launch("siblings", after="j")).what == "nothing stands behind j in siblings"
-    hint = refusal(initial(copy()), Launch("copy", after="i")).hint
-    assert hint == "distribute('i', after='…') and launch('copy', after='i') instead"
+    assert not refusal(initial(copy()), Launch("copy", after="i")).hint, "there is nothing to distribute"
+    deep = "distribute('j', after='S0') and distribute('i', after='j')"
+    assert refusal(initial(matmul()), Launch("matmul", after="i")).hint.startswith(f"{deep} first; or distribute('j', after='k')")
     parts = plan(siblings(), Launch("siblings", after="i"))
     assert "there is no kernel 'q'" in refusal(parts, Launch("siblings", pack="q")).what
     assert refusal(parts, Launch("siblings.2", pack="siblings")).why == "the kernels run as siblings, siblings.2"
@@ -78,4 +80,9 @@ def test_candidates_cut_and_pack() -> None:
     assert list(Launch.candidates(parts, "siblings")) == [Launch("siblings", pack="siblings.2")]
     assert Launch.offers(base, "j").what == "nothing stands behind j in siblings"
     assert Launch.offers(initial(matmul()), "matmul").what == "matmul has one part only and no kernel comes behind it"
-    assert Launch.offers(initial(matmul()), "j").hint.startswith("distribute('i', after='j'); or ")
+    deep = "distribute('j', after='{0}') and distribute('i', after='j')"
+    assert Launch.offers(initial(matmul()), "matmul").hint == "; or ".join(deep.format(n) for n in ("S0", "k"))
+    assert Launch.offers(initial(matmul()), "S1").hint == deep.format("k")
+    assert not Launch.offers(initial(matmul()), "j").hint, "i ends with it, and so does the kernel"
+    assert Launch.offers(base, "S0").hint == "select i, which ends with S0"
+    assert not Launch.offers(initial(copy()), "copy").hint

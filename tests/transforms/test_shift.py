@@ -57,6 +57,6 @@ def test_refusals() -> None:
 
 
 def test_offers_and_candidates() -> None:
-    assert Shift.offers(initial(copy()), "i").what == "i has one part only and starts at 0"
+    assert Shift.offers(initial(copy()), "i").what == "not proposed: i has one part only and starts at 0"
     assert list(Shift.candidates(plan(copy(), Shift("i", 3)), "i")) == [Shift("i", -3)]
     assert Shift("j", 1, "k") in list(Shift.candidates(initial(matmul()), "j"))

@@ -139,6 +139,21 @@ def test_what_is_no_tile() -> None:
         staged.tensorize("S1").tensorize("S1")
 
 
+def test_types_are_asked_first() -> None:
+    """No chain of steps is proposed whose end is refused."""
+    plain = define(PRODUCT.replace("f16", "f32"), "plain.py").schedule(M=32, N=16, K=32)
+    with pytest.raises(TransformError, match="no tensor instruction multiplies f32 by f32") as caught:
+        plain.tensorize("S1")
+    assert "approximate('S1', factors='tf32') first" in caught.value.hint
+    assert "arrays of f16, bf16" in caught.value.hint
+    assert "distribute" not in caught.value.hint
+    with pytest.raises(TransformError, match="not alone in three sequential loops"):
+        plain.approximate("S1", factors="tf32").tensorize("S1")
+    with pytest.raises(TransformError, match="no tensor instruction multiplies i8 by i8 into f32") as caught:
+        define(PRODUCT.replace("f16", "i8"), "bytes.py").schedule(M=32, N=16, K=32).tensorize("S1")
+    assert caught.value.hint == "a sum in i32"
+
+
 def test_types_are_named() -> None:
     s = in_tiles(16, 8, 16, "i8").stage("a", "k", space="register").stage("b", "k", space="register")
     with pytest.raises(TransformError, match=r"no tensor instruction multiplies i8 by i8 into f32[\s\S]*f16 \* f16 into f32"):

@@ -35,5 +35,8 @@ def test_refusals() -> None:
 def test_candidates_are_short_loops() -> None:
     assert list(Unroll.candidates(initial(copy(64)), "i")) == [Unroll("i")]
     assert list(Unroll.candidates(initial(copy(65)), "i")) == []
-    assert Unroll.offers(initial(copy(65)), "i").hint == "split('i', 8) and unroll('i.i')"
+    longer = Unroll.offers(initial(copy(65)), "i")
+    assert longer.what.startswith("not proposed: i runs 65 times"), "it is not refused: strategies unroll rows of 127"
+    assert longer.hint == "split('i', 8) and unroll('i.i'); or unroll('i') all the same"
+    assert Unroll("i").check(initial(copy(65)))
     assert Unroll.offers(plan(copy(), Unroll("i")), "i").what == "i is already unrolled"

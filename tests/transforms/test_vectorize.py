@@ -10,6 +10,7 @@ from math import prod
 import pytest
 
 import explorer as ex
+from explorer.errors import TransformError
 from explorer.ir.dtype import DTYPES
 from explorer.ir.expr import const, quotient, var
 from explorer.ir.plan import Buffer, Plan, initial
@@ -17,6 +18,8 @@ from explorer.ir.program import Access, Constraint, Indirect, Program
 from explorer.ir.scalar import IndexValue, Read
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Leaf, View
+from explorer.schedule import Schedule
+from explorer.steps.calls import read_call
 from explorer.transforms.bind import Bind
 from explorer.transforms.coalesce import Coalesce
 from explorer.transforms.interchange import Interchange
@@ -140,6 +143,29 @@ def test_wide_types_are_refused_and_narrow_ones_go_further() -> None:
     assert "16 elements of 2 bytes" in refusal(initial(copy_2d(4, 16, "f16")), Vectorize("j")).what
     assert Vectorize("j").check(initial(copy_2d(4, 16, "i8")))
     assert "writes y[8*i + i.i]: 8 elements of 4 bytes" in refusal(plan(widen(), Split("i", 8)), Vectorize("i.i")).what
+
+
+@pytest.mark.parametrize(("steps", "loop", "said"), [
+    ("split('j', 3)", "j.i", "split('j', 4) in place of split('j', 3)"),
+    ("split('j', 7, 'q')", "q", "split('j', 4, inner='q') in place of split('j', 7, inner='q')"),
+    ("tile(('i', 'j'), (2, 5))", "j.i", "tile(('i', 'j'), (2, 4)) in place of tile(('i', 'j'), (2, 5))"),
+    ("split('j', 6)", "j.i", "split('j.i', 2) and vectorize('j.i.i')"),
+])
+def test_the_factor_of_an_earlier_split_is_named_where_it_is_at_fault(steps: str, loop: str, said: str) -> None:
+    s = Schedule.of(copy_2d(6, 48)).apply(read_call(steps)).bind("i", "block.x")
+    with pytest.raises(TransformError) as caught:
+        s.vectorize(loop)
+    assert caught.value.hint == said
+    if " in place of " in said:
+        assert Schedule.of(copy_2d(6, 48)).apply(read_call(said.partition(" in place")[0])).bind("i", "block.x").vectorize(loop)
+
+
+def test_no_other_factor_is_named_where_none_helps() -> None:
+    """Rows of odd length are not aligned to any width; a loop that no split made has no factor."""
+    for s, loop in ((Schedule.of(copy_2d(6, 45)).split("j", 3), "j.i"), (Schedule.of(copy_2d(6, 3)), "j")):
+        with pytest.raises(TransformError) as caught:
+            s.vectorize(loop)
+        assert caught.value.hint == "a size that 2, 4, 8 or 16 divides"
 
 
 def test_loops_that_cannot_be_lanes() -> None:

@@ -9,6 +9,7 @@ from ...errors import ExplorerError, IllegalSchedule, ScheduleError
 from ...ir.finding import Finding, Verdict
 from ...schedule import Schedule
 from ...steps.calls import calls_in
+from ...steps.hints import IN_PLACE
 from ...transforms.base import Transform
 from ...views.findings import Refusal, order_text, refusal_box, refusal_of
 from ..protocol import Hint, Problem, Witness
@@ -62,7 +63,7 @@ def hints(texts: Iterable[str], schedule: Schedule | None) -> list[Hint]:
         if not text.strip():
             continue
         call = None
-        if schedule is not None:
+        if schedule is not None and IN_PLACE not in text:  # a step of the past is no button
             call = next((str(step) for step in calls_in(text) if applies(schedule, step)), None)
         out.append({"text": text.strip(), "call": call})
     return out
