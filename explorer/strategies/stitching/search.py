@@ -143,12 +143,12 @@ class Search:
         return make(plan, schedule, self.graph, graph, fixed, not self.whole, self.gpu, self._memory)
 
     def _cheaper(self, made: Stitched, fixed: Mapping[str, str], key: tuple) -> Stitched:
-        """What was made; where that is little but launches, the plan without cuts if it is cheaper by the price of plans.
+        """What was made; where it is little but launches, and nothing was asked for, the plan without cuts if that is cheaper.
 
         The model of rows multiplies latency by what a row wastes of its sectors, which short rows do; the price does not.
         """
         plain = self._plain[key]
-        if plain.launches >= made.launches or self._us(made) > made.launches * (LAUNCH_US + LATENCY_US):
+        if fixed or plain.launches >= made.launches or self._us(made) > made.launches * (LAUNCH_US + LATENCY_US):
             return made
         with suppress(ScheduleError):
             other = self._make(plain, fixed)
