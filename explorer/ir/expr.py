@@ -20,6 +20,7 @@ Ranges = Mapping[str, tuple[int, int]]
 
 _NO_RANGES: Ranges = {}
 _INFINITY = 1 << 200
+_ANYWHERE = -_INFINITY, _INFINITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,13 @@ Atom = str | Quotient | Remainder
 
 
 @lru_cache(maxsize=65536)
-def _key(atom: Atom) -> tuple[int, str]:
-    return (0, atom) if isinstance(atom, str) else (1, repr(atom))
+def _key(atom: Quotient | Remainder) -> tuple[int, str]:
+    return 1, repr(atom)
+
+
+def _term_key(term: tuple[Atom, int]) -> tuple[int, str]:
+    atom = term[0]
+    return (0, atom) if isinstance(atom, str) else _key(atom)
 
 
 class Places(dict[str, "Expr"]):
@@ -132,21 +138,30 @@ class Expr:
         """Inclusive bounds of the value when each variable lies in its range (exact for a plain affine sum)."""
         low = high = self.const
         for atom, c in self.terms:
-            a, b = _atom_interval(atom, ranges)
-            low, high = low + min(c * a, c * b), high + max(c * a, c * b)
+            a, b = ranges.get(atom, _ANYWHERE) if isinstance(atom, str) else _atom_interval(atom, ranges)
+            if c > 0:
+                low, high = low + c * a, high + c * b
+            else:
+                low, high = low + c * b, high + c * a
         return low, high
 
     def substitute(self, values: Mapping[str, Expr], ranges: Ranges = _NO_RANGES) -> Expr:
         """Replace variables by expressions and simplify with the ranges of the new variables."""
-        if not self.terms or not (self.variables() & values.keys()):
+        if not self.terms or values.keys().isdisjoint(self.variables()):
             return self
         if isinstance(values, Places):
             known = values.whole.get(self.terms)
             return _replaced(self, values, ranges) if known is None else known + self.const
+        if len(self.terms) == 1 and isinstance(name := self.terms[0][0], str):  # a loop's variable: most there is
+            value = values[name]
+            if all(isinstance(atom, str) for atom, _ in value.terms):
+                return value * self.terms[0][1] + self.const if self.const or self.terms[0][1] != 1 else value
         names = _ordered(self)
         new = tuple(map(values.get, names))
-        known = tuple(v for name, value in zip(names, new, strict=True) for v in ((name,) if value is None else _ordered(value)))
-        return _substituted(self, new, known, tuple(map(ranges.get, known)))
+        known: list[str] = []
+        for name, value in zip(names, new):  # noqa: B905 of one length, and often asked
+            known += (name,) if value is None else _ordered(value)
+        return _substituted(self, new, tuple(known), tuple(map(ranges.get, known)))
 
     def simplify(self, ranges: Ranges) -> Expr:
         """The same value, written with fewer quotients and remainders where `ranges` allow it."""
@@ -206,8 +221,9 @@ def _collect(terms: tuple[tuple[Atom, int], ...], constant: int) -> Expr:
     total: dict[Atom, int] = {}
     for atom, c in terms:
         total[atom] = total.get(atom, 0) + c
-    kept = [(a, c) for a, c in total.items() if c]
-    kept.sort(key=lambda t: _key(t[0]))
+    kept = [term for term in total.items() if term[1]]
+    if len(kept) > 1:
+        kept.sort(key=_term_key)
     return Expr(tuple(kept), constant)
 
 
@@ -228,9 +244,7 @@ def _atom_variables(atom: Atom) -> frozenset[str]:
     return frozenset((atom,)) if isinstance(atom, str) else _variables(atom.expr)
 
 
-def _atom_interval(atom: Atom, ranges: Ranges) -> tuple[int, int]:
-    if isinstance(atom, str):
-        return ranges.get(atom, (-_INFINITY, _INFINITY))
+def _atom_interval(atom: Quotient | Remainder, ranges: Ranges) -> tuple[int, int]:
     low, high = atom.expr.interval(ranges)
     if isinstance(atom, Quotient):
         return low // atom.by, high // atom.by
@@ -358,7 +372,7 @@ def splits(atom: Quotient, have: Mapping[Atom, int], ranges: Ranges) -> Iterator
 def show(expr: Expr, names: Mapping[str, str] | None = None) -> str:
     """Readable text in Python's notation; positive terms first, as a person would write it."""
     parts: list[str] = []
-    for atom, c in sorted(expr.terms, key=lambda t: (t[1] < 0, -abs(t[1]), _key(t[0]))):
+    for atom, c in sorted(expr.terms, key=lambda t: (t[1] < 0, -abs(t[1]), _term_key(t))):
         body = _show_atom(atom, names)
         size = abs(c)
         text = body if size == 1 else f"{size}*{body}"

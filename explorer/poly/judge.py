@@ -17,6 +17,7 @@ from .obligations import check_obligations
 from .order import check_order
 from .placed import place_leaves
 from .register_pressure import pressures
+from .undivided import undivided
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ def judge(plan: Plan, buffer: str = "", cells: bool = False) -> Judgement:
     """
     from .asynchronous import check_async
     from .barriers import check_races
-    from .flow import check_flow
     from .joins import check_joins
     from .products import check_products
     from .replicas import check_replicas
@@ -80,7 +80,7 @@ def judge(plan: Plan, buffer: str = "", cells: bool = False) -> Judgement:
             placed = place_leaves(plan)
             when = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
                     ("order", lambda: check_joins(plan)))
-            where = (("flow", lambda: check_flow(plan, buffer)), ("flow", lambda: check_async(plan)),
+            where = (("flow", lambda: _lost_values(plan, buffer)), ("flow", lambda: check_async(plan)),
                      ("flow", lambda: check_products(plan)), ("flow", lambda: check_roles(plan)))
             for question, ask in where if cells else (*when, *where):  # noqa: B007 the one that was asked last is named below
                 cancel.check()
@@ -97,3 +97,21 @@ def judge(plan: Plan, buffer: str = "", cells: bool = False) -> Judgement:
             return Judgement((), tuple(pressures(plan)))
     except Undecided as error:
         return Judgement((Finding(question, error.what, error.why, hints=(error.hint,)),), ())
+
+
+def _lost_values(plan: Plan, buffer: str) -> Sequence[Finding]:
+    """What *flow* refuses: nothing where it refuses nothing of the undivided plan, whose cells live no longer."""
+    whole = undivided(plan)
+    try:
+        if whole is not plan and not _flow(whole, buffer):
+            return ()
+    except Undecided:
+        pass
+    return _flow(plan, buffer)
+
+
+@per_program(512)
+def _flow(plan: Plan, buffer: str) -> tuple[Finding, ...]:
+    from .flow import check_flow
+
+    return check_flow(plan, buffer)

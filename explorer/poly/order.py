@@ -16,6 +16,7 @@ import islpy as isl
 from ..errors import Undecided
 from ..ir.expr import Expr
 from ..ir.finding import Finding, Findings, Instance, Proving
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Read, Scalar
@@ -27,9 +28,10 @@ from .dependence_hull import dimension_facts, least
 from .isl import alone, smallest
 from .order_trips import lost
 from .parting import cut_between
-from .placed import Placed, place_exprs
+from .placed import Placed, place_exprs, place_leaves
 from .plan_facts import facts
 from .relations import FAR, bare, value_map
+from .undivided import undivided
 
 Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 """The same coordinates of source and sink, over their statements' dimensions."""
@@ -40,6 +42,18 @@ def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> Sequence[Finding
 
     That of the first is found here, those of the others when they are read: a pair costs more than the verdict.
     """
+    if not (lost := broken(undivided(plan))):
+        return ()
+    here = {p.leaf.id: p for found in placed.values() for p in found}
+    lost = tuple(x._replace(source=here[x.source.leaf.id], sink=here[x.sink.leaf.id]) for x in lost)
+    first = _order_finding(plan, lost[0])
+    return Findings(first, tuple(partial(_other_finding, plan, x) for x in lost[1:]))
+
+
+@per_program(512)
+def broken(plan: Plan) -> tuple[Broken, ...]:
+    """The dependences that a plan does not respect, with the leaves in which the pairs run."""
+    placed = place_leaves(plan)
     lost: list[Broken] = []
     for d in facts(plan).ordered:
         for a in placed.get(d.source, []):
@@ -51,10 +65,7 @@ def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> Sequence[Finding
             for b in placed.get(d.sink, []):
                 if _separate(a, b) and (across := _across(plan, d, a, b)) is not None:
                     lost.append(Broken(d, a, b, across, "another block of the same launch"))
-    if not lost:
-        return ()
-    first = _order_finding(plan, lost[0])
-    return Findings(first, tuple(partial(_other_finding, plan, x) for x in lost[1:]))
+    return tuple(lost)
 
 
 class Broken(NamedTuple):
