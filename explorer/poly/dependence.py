@@ -23,7 +23,7 @@ from ..ir.program import Array, Program, Statement
 from ..ir.tree import Kernel, Leaf, Loop, leaves
 from .isl import LIMIT, alone, budget, smallest
 from .linear import Tuple, box, build_set
-from .relations import access, bare, domain, position_path, time_depth, value_map
+from .relations import access, accessing, domain, position_path, time_depth, value_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +180,7 @@ def _analysed(program: Program) -> ProgramFacts:
             if not (writes_a or writes_b):
                 continue
             name = a.accesses[slot_a].array
-            touch = _Touch(bare(a), slot_a, bare(b), slot_b, program.array_of[name], *_compared(times[a.name], times[b.name]))
+            touch = _Touch(accessing(a, slot_a), accessing(b, slot_b), program.array_of[name], *_compared(times[a.name], times[b.name]))
             if _pairs(touch).is_empty():
                 continue
             if writes_a:
@@ -200,12 +200,10 @@ Times = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class _Touch:
-    """Two accesses of one array and the times of their statements: all that their pairs depend on, whatever program has them."""
+    """Two accesses of one array, each of a statement that has no other, and the times of these: all that their pairs depend on."""
 
     source: Statement
-    slot: int
     sink: Statement
-    other: int
     array: Array
     before: Times
     after: Times
@@ -231,7 +229,7 @@ def _pairs(of: _Touch) -> isl.Map:
     """The pairs of instances whose accesses touch one element, the source strictly first."""
     before, after = (value_map(s, time, "T").intersect_domain(domain(s))
                      for s, time in ((of.source, of.before), (of.sink, of.after)))
-    touching = access(of.source, of.slot, of.array).apply_range(access(of.sink, of.other, of.array).reverse())
+    touching = access(of.source, 0, of.array).apply_range(access(of.sink, 0, of.array).reverse())
     return touching.intersect(before.lex_lt_map(after)).coalesce()
 
 

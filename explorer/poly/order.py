@@ -6,7 +6,7 @@ threads at one time have none either (barriers make an earlier time visible; the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from .order_trips import lost
 from .parting import cut_between
 from .placed import Placed, place_exprs, place_leaves
 from .plan_facts import facts
-from .relations import FAR, bare, value_map
+from .relations import FAR, idle, value_map
 from .undivided import undivided
 
 Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
@@ -42,10 +42,13 @@ def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> Sequence[Finding
 
     That of the first is found here, those of the others when they are read: a pair costs more than the verdict.
     """
-    if not (lost := broken(undivided(plan))):
+    whole = undivided(plan)
+    lost, here = broken(whole), {p.leaf.id: p for found in placed.values() for p in found}
+    if lost and len(here) != len(whole.leaves):  # leaves of parts of a loop were one
+        lost = broken(plan)
+    lost = (*(x._replace(source=here[x.source.leaf.id], sink=here[x.sink.leaf.id]) for x in lost), *_apart(plan, placed))
+    if not lost:
         return ()
-    here = {p.leaf.id: p for found in placed.values() for p in found}
-    lost = tuple(x._replace(source=here[x.source.leaf.id], sink=here[x.sink.leaf.id]) for x in lost)
     first = _order_finding(plan, lost[0])
     return Findings(first, tuple(partial(_other_finding, plan, x) for x in lost[1:]))
 
@@ -60,12 +63,16 @@ def broken(plan: Plan) -> tuple[Broken, ...]:
             for b in placed.get(d.sink, []):
                 if a.launch >= b.launch and (found := _order_pair(plan, d, a, b)) is not None:
                     lost.append(Broken(d, a, b, *found))
+    return tuple(lost)
+
+
+def _apart(plan: Plan, placed: dict[str, list[Placed]]) -> Iterator[Broken]:
+    """Updates of one element in two leaves that different blocks of one launch would make."""
     for d in facts(plan).reductions:
         for a in placed.get(d.source, []):
             for b in placed.get(d.sink, []):
                 if _separate(a, b) and (across := _across(plan, d, a, b)) is not None:
-                    lost.append(Broken(d, a, b, across, "another block of the same launch"))
-    return tuple(lost)
+                    yield Broken(d, a, b, across, "another block of the same launch")
 
 
 class Broken(NamedTuple):
@@ -122,7 +129,7 @@ class Pairs(Question[isl.Map]):
     @staticmethod
     def of(d: Dependence, a: Placed, b: Placed) -> Pairs:
         """The question about two placed leaves."""
-        return Pairs(d, bare(a.statement), bare(b.statement), (a.leaf.when, a.boxes, b.leaf.when, b.boxes), (a.run, b.run))
+        return Pairs(d, idle(a.statement), idle(b.statement), (a.leaf.when, a.boxes, b.leaf.when, b.boxes), (a.run, b.run))
 
     @property
     def facts(self) -> Facts | None:

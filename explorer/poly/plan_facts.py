@@ -22,7 +22,7 @@ from .deduce import whole
 from .dependence import Dependence, Flow, analyse, same_element
 from .isl import Undecided, budget
 from .linear import Case, box, build_set, function, holds
-from .relations import BUDGET, bare, bounds, domain, instance
+from .relations import BUDGET, bare, idle, bounds, domain, instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Se
 
 def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
     """The instances whose loop values lie in the boxes (id, start, extent)."""
-    return _run_set(bare(statement), inverse, boxes)
+    return _run_set(idle(statement), inverse, boxes)
 
 
 @lru_cache(maxsize=8192)
@@ -90,7 +90,7 @@ def copy_uses(plan: Plan) -> tuple[CopyUse, ...]:
             copy = plan_copy(plan, view.buffer)
             if slot < len(statement.reads) and view.element and copy in copies:
                 boxes = tuple((x.id, x.start, x.extent) for x in above)
-                of = bare(statement)
+                of = idle(statement)
                 element = _over_dims(of, view.element, leaf.when)
                 narrow = narrowing(of, leaf.when, boxes)
                 relation = _copy_use(of, element, narrow, copy)

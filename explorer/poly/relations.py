@@ -13,7 +13,7 @@ from functools import lru_cache
 import islpy as isl
 
 from ..ir.expr import Expr, var
-from ..ir.program import Array, Constraint, Statement
+from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
 from ..ir.tree import Kernel, Loop, Node
 from .isl import Undecided, alone, budget
@@ -42,6 +42,21 @@ def bare(statement: Statement) -> Statement:
     return replace(statement, value=Read(0), fill=0, origin="", line=0, text="", rounding=0.0)
 
 
+@lru_cache(maxsize=4096)
+def idle(statement: Statement) -> Statement:
+    """The statement without accesses, too: its instances, and where they read at all.
+
+    Answers about it stay where a step changes what the statement accesses, as a copy or another layout of an array does.
+    """
+    return replace(bare(statement), reads=(), target=Access("", ()))
+
+
+@lru_cache(maxsize=8192)
+def accessing(statement: Statement, slot: int) -> Statement:
+    """The statement with one of its accesses alone, in the place of its target."""
+    return replace(bare(statement), reads=(), target=statement.accesses[slot])
+
+
 def instance(statement: Statement, side: str = "d") -> Tuple:
     """An instance of the statement."""
     return Tuple(statement.name, side, statement.dims)
@@ -49,7 +64,7 @@ def instance(statement: Statement, side: str = "d") -> Tuple:
 
 def value_map(statement: Statement, values: tuple[Expr, ...], name: str = "V") -> isl.Map:
     """Instance to these values over its dimensions."""
-    return _value_map(bare(statement), values, name)
+    return _value_map(idle(statement), values, name)
 
 
 @lru_cache(maxsize=16384)
@@ -71,7 +86,7 @@ def extremes(statement: Statement, value: Expr) -> tuple[int, int] | None:
 
 def domain(statement: Statement) -> isl.Set:
     """All instances of the statement."""
-    return _domain(bare(statement))
+    return _domain(idle(statement))
 
 
 @lru_cache(maxsize=4096)
@@ -98,12 +113,12 @@ FAR = 1 << 200
 
 def access(statement: Statement, slot: int, array: Array) -> isl.Map:
     """Instance to the element that access `slot` touches (any element along a data-dependent dimension)."""
-    return _access(bare(statement), slot, array)
+    return _access(accessing(statement, slot), array)
 
 
 @lru_cache(maxsize=8192)
-def _access(statement: Statement, slot: int, array: Array) -> isl.Map:
-    use = statement.accesses[slot]
+def _access(statement: Statement, array: Array) -> isl.Map:
+    use = statement.target
     element = Tuple(array.name, "a", tuple(map(str, range(len(use.index)))))
     conditions = [holds(c, "d") for c in (*statement.domain, *(statement.inside if use.kind == "read" else ()))]
     for axis, index in zip(element.variables, use.index, strict=True):

@@ -17,7 +17,7 @@ from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
 from .matrix_move import LOAD
-from .relations import bare
+from .relations import idle
 from .tensor import operand_places
 
 Place = tuple[Expr | None, ...]
@@ -25,7 +25,7 @@ Place = tuple[Expr | None, ...]
 
 
 Run = tuple[Statement, tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, int, int], ...]]
-"""A statement without its value, the maps between its dimensions and a leaf's loops, and the boxes of these."""
+"""A statement without values and accesses, the maps between its dimensions and a leaf's loops, and the boxes of these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Site:
     @cached_property
     def run(self) -> Run:
         """The instances of the leaf, whatever they access and wherever they run: what relations between leaves depend on."""
-        return bare(self.statement), self.leaf.at, self.leaf.when, tuple((x.id, x.start, x.extent) for x in self.above)
+        return idle(self.statement), self.leaf.at, self.leaf.when, tuple((x.id, x.start, x.extent) for x in self.above)
 
     def loops(self, side: str) -> Tuple:
         """The loops' variables on one side of a relation: ``A[i, j]``."""

@@ -7,23 +7,27 @@ already where the loop was divided just now, and which has fewer loops where it 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ..ir.expr import Ranges, quotient, rejoin, remainder, var
 from ..ir.memo import per_program
-from ..ir.plan import Plan
+from ..ir.plan import Buffer, Plan
 from ..ir.tree import Loop, Node, leaves, retime
+from .parts_joined import continued
 
 
 @per_program(512)
 def undivided(plan: Plan) -> Plan:
-    """The plan with each loop that stands alone in another one, and is its low digit, joined to it; itself where there is none.
+    """The plan with loops that are parts of one as this one, and low digits joined to their high ones; itself where there are none.
 
     Where *order* and *flow* refuse nothing of the undivided plan, they refuse nothing of this one:
 
     - ``w`` in ``0…f`` within ``v`` is the loop ``u = f*v + w``: ``v = u // f`` and ``w = u % f`` are one to one, and ``(v, w)``
       before ``(v', w')`` is ``u < u'``.  Both loops run in order, and nothing stands between them, so any two instances keep
       their order, their places and their cells.
+    - A loop behind another one that runs the same body in the iterations that follow (a cut) is the rest of that loop: instances
+      of both in the order of the text are in that of the iterations.  Buffers of its own are those of the first: a value that
+      is read in the iteration that writes it is read in the same part.
     - A buffer in the body of ``v`` has one life for each ``v`` instead of one for each ``u``: cells live longer.  A value that
       is read in the iteration of ``u`` that writes it is so still, and writes in other iterations do not come between.
 
@@ -38,28 +42,46 @@ def undivided(plan: Plan) -> Plan:
         for k in 0…1024
             S(k)
     """
-    inner: dict[str, str] = {}
-    kernels = tuple(k if (body := _joined(k.body, {}, inner)) is k.body else replace(k, body=body) for k in plan.kernels)
-    if not inner:
+    made = _Joins(plan.buffer_of)
+    kernels = tuple(k if (body := _joined(k.body, {}, made)) is k.body else replace(k, body=body) for k in plan.kernels)
+    if all(a is b for a, b in zip(kernels, plan.kernels, strict=True)):
         return plan
-    buffers = tuple(replace(b, scope=inner[b.scope]) if b.scope in inner else b for b in plan.buffers)
-    return replace(plan, kernels=kernels, buffers=buffers)
+    buffers = (b for b in plan.buffers if b.name not in made.twins)
+    return replace(plan, kernels=kernels, buffers=tuple(replace(b, scope=made.inner.get(b.scope, b.scope)) for b in buffers))
 
 
-def _joined(nodes: tuple[Node, ...], scope: Ranges, inner: dict[str, str]) -> tuple[Node, ...]:
-    """The nodes with digits joined, the same tuple where there are none; notes which loop each inner one became a part of."""
-    out = tuple(_whole(n, scope, inner) if isinstance(n, Loop) else n for n in nodes)
-    return out if any(a is not b for a, b in zip(out, nodes, strict=True)) else nodes
+@dataclass
+class _Joins:
+    """What was joined: inner loops with those that they are a digit of now, and buffers of second parts with those of the first."""
+
+    buffers: dict[str, Buffer]
+    inner: dict[str, str] = field(default_factory=dict)
+    twins: dict[str, str] = field(default_factory=dict)
 
 
-def _whole(loop: Loop, scope: Ranges, inner: dict[str, str]) -> Loop:
+def _joined(nodes: tuple[Node, ...], scope: Ranges, made: _Joins) -> tuple[Node, ...]:
+    """The nodes with parts and digits joined, the same tuple where there are none."""
+    out: list[Node] = []
+    for node in nodes:
+        before = out[-1] if out else None
+        if isinstance(node, Loop) and isinstance(before, Loop) and (
+                twins := continued(before, node, scope, made.buffers)) is not None:
+            out[-1] = replace(before, extent=before.extent + node.extent)
+            made.twins |= twins
+        else:
+            out.append(node)
+    out = [_whole(n, scope, made) if isinstance(n, Loop) else n for n in out]
+    return nodes if len(out) == len(nodes) and all(a is b for a, b in zip(out, nodes, strict=True)) else tuple(out)
+
+
+def _whole(loop: Loop, scope: Ranges, made: _Joins) -> Loop:
     """One loop, and all below it."""
-    body = _joined(loop.body, {**scope, loop.id: loop.range}, inner)
+    body = _joined(loop.body, {**scope, loop.id: loop.range}, made)
     loop = loop if body is loop.body else replace(loop, body=body)
     low = loop.body[0] if len(loop.body) == 1 else None
     if not isinstance(low, Loop) or not _is_low_digit(loop, low):
         return loop
-    inner |= {name: loop.id for name, of in inner.items() if of == low.id} | {low.id: loop.id}
+    made.inner |= {name: loop.id for name, of in made.inner.items() if of == low.id} | {low.id: loop.id}
     size, whole = low.extent, var(loop.id)
     first, extent = loop.start * size, loop.extent * size
     forward = {loop.id: quotient(whole, size), low.id: remainder(whole, size)}
