@@ -126,7 +126,7 @@ def races(plan: Plan, kernel: Kernel) -> tuple[Finding, ...]:
                      "the others wait for theirs, and nobody goes on", nodes=(leaf,),
                      hints=("take_turns is the last move of such a loop",)) for leaf in order.stuck]
     found += [_race(plan, q, launch) for q in _questions(plan, kernel, order)
-              if _positions(q, order) == frozenset() and conflict(q, launch)]
+              if all(s.given for s in q.positions) and _positions(q, order) == frozenset() and conflict(q, launch)]
     return _distinct(found)
 
 

@@ -75,14 +75,15 @@ def _determined(functions: tuple[Expr, ...], box: Ranges) -> tuple[str, ...]:
         return ()
     grid = np.meshgrid(*(np.arange(low, high + 1) for _, (low, high) in box), indexing="ij")
     point = {name: axis.ravel() for (name, _), axis in zip(box, grid, strict=True)}
-    values = [np.broadcast_to(f.evaluate(point), grid[0].size) for f in functions]
-    _, at = np.unique(np.stack(values), axis=1, return_inverse=True)
-    at = at.ravel()
-    out = []
-    for name, axis in point.items():
-        least, most = np.full(at.max() + 1, axis.max()), np.full(at.max() + 1, axis.min())
-        np.minimum.at(least, at, axis)
-        np.maximum.at(most, at, axis)
-        if (least == most).all():
-            out.append(name)
-    return tuple(out)
+    at = np.zeros(grid[0].size, dtype=np.int64)
+    for f in functions:  # points with the same values so far have one number
+        value = np.broadcast_to(f.evaluate(point), grid[0].size)
+        least = int(value.min())
+        _, at = np.unique(at * (int(value.max()) - least + 1) + (value - least), return_inverse=True)
+    count = int(at.max()) + 1
+    if count == at.size:
+        return tuple(point)
+    order = np.argsort(at, kind="stable")
+    first = np.flatnonzero(np.diff(at[order], prepend=-1))
+    return tuple(name for name, axis in point.items()
+                 if (np.minimum.reduceat(axis[order], first) == np.maximum.reduceat(axis[order], first)).all())

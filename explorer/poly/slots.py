@@ -6,8 +6,8 @@ and before the second" is then an interval of numbers, and a barrier deeper in a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from math import prod
 
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
@@ -58,6 +58,7 @@ class TextOrder:
     slots: tuple[Slot, ...]
     collectives: frozenset[str]
     stuck: tuple[str, ...] = ()
+    _found: dict[tuple[str | int, ...], frozenset[Slot]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def at(self, site: Site) -> int:
         """When the access happens within its leaf: a block collective reads, meets, then writes."""
@@ -66,15 +67,21 @@ class TextOrder:
 
     def between(self, first: int, second: int) -> frozenset[Slot]:
         """Positions after one number and before another."""
-        return frozenset(s for s in self.slots if first < s.order < second)
+        return self._those((first, second), lambda s: first < s.order < second)
 
     def inside(self, loop: str) -> frozenset[Slot]:
         """Positions anywhere in a loop."""
-        return frozenset(s for s in self.slots if loop in s.inside)
+        return self._those((loop,), lambda s: loop in s.inside)
 
     def around(self, loop: str, first: int, second: int) -> frozenset[Slot]:
         """Positions on every way from `first` in one iteration of the loop to `second` in the next."""
-        return frozenset(s for s in self.slots if loop in s.inside and (s.order > first or s.order < second))
+        return self._those((loop, first, second), lambda s: loop in s.inside and (s.order > first or s.order < second))
+
+    def _those(self, asked: tuple[str | int, ...], wanted: Callable[[Slot], bool]) -> frozenset[Slot]:
+        """The positions that are wanted; many pairs of accesses ask for the same."""
+        if (found := self._found.get(asked)) is None:
+            found = self._found[asked] = frozenset(filter(wanted, self.slots))
+        return found
 
     def after_waits(self, sink: Site, kind: str) -> tuple[frozenset[Slot], ...]:
         """What must hold a barrier so that one stands between the last wait of a kind before `sink`, on any way, and `sink`.

@@ -119,6 +119,7 @@ class Stage(Transform):
     masked: bool = field(default=False, metadata={
         "kind": "bool", "help": "zeros also where its readers' conditions leave an element out, as behind a diagonal"})
 
+    @once
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
             return no(f"a copy cannot live in {self.space!r}", hint="'shared' or 'register'")
@@ -386,8 +387,9 @@ class Stage(Transform):
             return no(f"{node_id} is a statement", "a copy is made in a loop's body", "select the loop around it") if plan.find(
                 node_id) else loop
         read = [r.array for leaf, _ in leaves((loop,)) for r in plan.statement_of[leaf.statement].reads]
-        refused = (cls(name, node_id).check(plan) for name in read if not next(cls.candidates(plan, node_id), None))
-        return next(refused, YES if read else no(f"nothing in {node_id} reads an array"))
+        if not read:
+            return no(f"nothing in {node_id} reads an array")
+        return YES if next(cls.candidates(plan, node_id), None) else cls(read[0], node_id).check(plan)
 
 
 def _stem(name: str) -> str:

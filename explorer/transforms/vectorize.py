@@ -192,9 +192,9 @@ def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
     """Whether each condition of the statement holds for all lanes or for none, or lanes may be read in vain."""
     statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
     for constraint in (*statement.domain, *statement.inside):
-        filled = constraint in statement.inside
-        each_for_itself = _filled(plan, leaf, loop) if filled else _alone(plan, leaf, loop, scope)
-        if not each_for_itself and not uniform(constraint, at, loop, scope):
+        if uniform(constraint, at, loop, scope):
+            continue
+        if not (_filled(plan, leaf, loop) if constraint in statement.inside else _alone(plan, leaf, loop, scope)):
             condition = condition_text(constraint, at, scope)
             return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
                       why="the lanes of a vector access all run or none does, unless it only reads inputs or writes results",
