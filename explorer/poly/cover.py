@@ -18,7 +18,7 @@ from .isl import Undecided, budget, smallest
 from .linear import Tuple, box, build_map, equal, holds
 from .placed import Placed
 from .plan_facts import run_set_of
-from .relations import bounds, domain
+from .relations import bounds, domain, idle
 
 SOON = 200_000
 """Operations of isl, a fifth of a second or so, before millions of points are looked at one by one."""
@@ -36,7 +36,7 @@ def check_cover(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, .
     """
     for name, statement in plan.statement_of.items():
         leaves = placed.get(name, [])
-        failure = _failure(statement, tuple((p.leaf.at, p.leaf.when, p.boxes) for p in leaves))
+        failure = _failure(idle(statement), tuple((p.leaf.at, p.leaf.when, p.boxes) for p in leaves))
         if failure is not None:
             how, point, number = failure
             instance = Instance(name, point)
@@ -57,6 +57,8 @@ def _failure(statement: Statement, parts: tuple[Maps, ...]) -> tuple[str, tuple[
         if total is not None and not total.is_disjoint(run):
             return "would run twice", smallest(total.intersect(run)), number
         total = run if total is None else total.union(run)
+    if total is domain(statement):  # one leaf, whose boxes leave nothing out
+        return None
     missing = domain(statement) if total is None else domain(statement).subtract(total)
     return None if missing.is_empty() else ("would never run", smallest(missing), -1)
 

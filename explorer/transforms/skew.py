@@ -9,9 +9,10 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
+from ..poly.carried import may_carry
 from ._digits import roomy
 from ._nest import empty_beyond, enclosing, occupied, remap
-from .base import Transform, get_loop, is_whole
+from .base import Transform, get_loop, is_whole, unproposed
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,24 @@ class Skew(Transform):
         loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
-        return YES if enclosing(plan, loop.id) else no(
-            f"no loop is around {loop.id} to skew it by", "skew moves the start of a loop with the iterations of one around it",
-            f"select a loop inside of {loop.id}" if any(isinstance(n, Loop) for n in loop.body) else "")
+        if not (around := enclosing(plan, loop.id)):
+            return no(f"no loop is around {loop.id} to skew it by",
+                      "skew moves the start of a loop with the iterations of one around it",
+                      f"select a loop inside of {loop.id}" if any(isinstance(n, Loop) for n in loop.body) else "")
+        if any(_useful(plan, loop, x) for x in around):
+            return YES
+        return unproposed(f"no loop around {loop.id} carries a dependence between what runs in it",
+                          "a skew lets loops change places that dependences hold, and none does")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Skew]:
         loop = get_loop(plan, node_id)
         if isinstance(loop, Loop):
-            for by in [n for n in reversed(enclosing(plan, loop.id)) if n.role == "seq"][:3]:
+            for by in [n for n in reversed(enclosing(plan, loop.id)) if _useful(plan, loop, n)][:3]:
                 yield cls(loop.id, by.id, 1)
                 yield cls(loop.id, by.id, 2)
+
+
+def _useful(plan: Plan, loop: Loop, by: Loop) -> bool:
+    """Whether a dependence of statements in a loop may go from one iteration of a loop around it to another."""
+    return by.role == "seq" and may_carry(plan, by.id, loop.id)
