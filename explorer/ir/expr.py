@@ -153,13 +153,13 @@ class Expr:
             known = values.whole.get(self.terms)
             return _replaced(self, values, ranges) if known is None else known + self.const
         if len(self.terms) == 1 and isinstance(name := self.terms[0][0], str):  # a loop's variable: most there is
-            value = values[name]
-            if all(isinstance(atom, str) for atom, _ in value.terms):
-                return value * self.terms[0][1] + self.const if self.const or self.terms[0][1] != 1 else value
+            plain = values[name]
+            if all(isinstance(atom, str) for atom, _ in plain.terms):
+                return plain * self.terms[0][1] + self.const if self.const or self.terms[0][1] != 1 else plain
         names = _ordered(self)
         new = tuple(map(values.get, names))
         known: list[str] = []
-        for name, value in zip(names, new):  # noqa: B905 of one length, and often asked
+        for name, value in zip(names, new):
             known += (name,) if value is None else _ordered(value)
         return _substituted(self, new, tuple(known), tuple(map(ranges.get, known)))
 

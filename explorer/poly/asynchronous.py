@@ -199,7 +199,7 @@ class StillOpen(Question["Points | None"]):
     def by_isl(self) -> Points | None:  # noqa: D102
         a, b = self.a, self.b
         held = (*a.conditions("a"), *b.conditions("b"), *self._same)
-        if not (cases := tuple((*held, *case) for case in self.after if feasible((a.loops("a"), b.loops("b")), (*held, *case)))):
+        if not (cases := tuple((*held, *case) for case in self.after if feasible((a.names("a"), b.names("b")), (*held, *case)))):
             return None
         pairs = either(a, b, cases)
         if self.used is not None:

@@ -235,13 +235,13 @@ def _meets(q: Question, launch: tuple[int, ...]) -> bool:
 @lru_cache(maxsize=16384)
 def _pair_meets(first: Site, second: Site, relation: tuple[tuple[str, str], ...], launch: tuple[int, ...]) -> bool:
     q = Question(first, second, relation, frozenset())
-    return decide(Meet(first.loops("a"), second.loops("b"), _same_cell(q), _different_threads(q, launch), BUDGET))
+    return decide(Meet(first.names("a"), second.names("b"), _same_cell(q), _different_threads(q, launch), BUDGET))
 
 
 def _same_cell(q: Question) -> Case:
     """Both leaves on one cell in one block, their loops related as the question says."""
     a, b = q.first, q.second
-    related = [_related(var(loop), how) for how, loop in q.relation]
+    related = [_related(var(loop), how) for how, loop in sorted(q.relation)]
     cells = [(e, f) for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
     blocks = [(e, f) for e, f in zip(a.place[:3], b.place[:3], strict=True)
               if e is not None and f is not None and not (e == f and e.is_constant)]

@@ -180,7 +180,8 @@ def _analysed(program: Program) -> ProgramFacts:
             if not (writes_a or writes_b):
                 continue
             name = a.accesses[slot_a].array
-            touch = _Touch(accessing(a, slot_a), accessing(b, slot_b), program.array_of[name], *_compared(times[a.name], times[b.name]))
+            touch = _Touch(accessing(a, slot_a), accessing(b, slot_b), program.array_of[name],
+                           *_compared(times[a.name], times[b.name]))
             if _pairs(touch).is_empty():
                 continue
             if writes_a:
@@ -200,7 +201,7 @@ Times = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class _Touch:
-    """Two accesses of one array, each of a statement that has no other, and the times of these: all that their pairs depend on."""
+    """Two accesses of one array, each by a statement without others, and the times of these: what their pairs depend on."""
 
     source: Statement
     sink: Statement

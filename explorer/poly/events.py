@@ -59,24 +59,28 @@ def earlier(first: Event, second: Event, p: str, q: str, agreed: int = 0) -> Cas
     if first.launch != second.launch:
         return (ALWAYS,) if first.launch < second.launch else ()
     out: list[Case] = []
-    outer: Case = ()
+    outer: list[str] = []
     for depth, loop in enumerate(common_loops(first.site, second.site)):
         if loop.extent > 1:
             v = var(loop.id)
             if depth >= agreed:
-                out.append((*outer, less(v, p, v, q)))
-            outer = (*outer, equal(v, p, v, q))
+                out.append((*equal_in(outer, p, q), less(v, p, v, q)))
+            outer.append(loop.id)
     if first.number < second.number:
-        out.append(outer)
+        out.append(equal_in(outer, p, q))
     return tuple(out)
+
+
+def equal_in(loops: Iterable[str], p: str, q: str) -> Case:
+    """Loops with one value on both sides; in alphabetical order, whichever is around the other."""
+    return tuple(equal(var(name), p, var(name), q) for name in sorted(loops))
 
 
 def same_time(first: Event, second: Event, p: str, q: str) -> Cases:
     """Cases in which the two run at one time (only within one leaf)."""
     if first.site.leaf.id != second.site.leaf.id:
         return ()
-    times = [var(z.id) for z in first.site.above if not z.is_place and z.extent > 1]
-    return (tuple(equal(v, p, v, q) for v in times),)
+    return (equal_in((z.id for z in first.site.above if not z.is_place and z.extent > 1), p, q),)
 
 
 def same_replica(a: Site, b: Site) -> list[tuple[Expr, Expr]]:
@@ -96,7 +100,7 @@ def same_cell(a: Site, b: Site) -> list[tuple[Expr, Expr]]:
 
 def relation(a: Site, b: Site, conditions: Iterable[Condition], sides: tuple[str, str] = ("a", "b")) -> isl.Map:
     """``{ A[a…] -> B[b…] : conditions }`` between the loop variables of two accesses."""
-    return build_map(a.loops(sides[0]), b.loops(sides[1]), conditions)
+    return build_map(a.names(sides[0]), b.names(sides[1]), conditions)
 
 
 def either(a: Site, b: Site, cases: Cases, sides: tuple[str, str] = ("a", "b")) -> isl.Map:
@@ -109,7 +113,7 @@ def instances(site: Site, side: str, guarded: bool = True) -> isl.Map:
     """``{ A[loops] -> S[dims] }``, on the instances that the leaf runs if `guarded`."""
     at = dict(site.leaf.at)
     dims = [at[d] for d in site.statement.dims]
-    return function(site.loops(side), site.statement.name, dims, site.conditions(side) if guarded else ())
+    return function(site.names(side), site.statement.name, dims, site.conditions(side) if guarded else ())
 
 
 def witness(pairs: isl.Map, a: Site, b: Site) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -37,8 +37,13 @@ def _site_findings(plan: Plan, site: Site) -> Iterator[Finding]:
         shape = list(plan.buffer_of[view.buffer].shape)
         yield _one(site, point, f"{instance(site, point)} {verb} {cell_text(site, point)}, outside the buffer's shape {shape}",
                    "make the buffer as large as the footprint: stage or contract again after changing the loops")
-    copy = plan_copy(plan, view.buffer)
-    if not copy or site.writes or not view.element:
+    if site.writes or not view.element:
+        return
+    if not (copy := plan_copy(plan, view.buffer)):
+        if (at := decide(_Broken(site, (NEVER,)))) is not None:
+            point = site.instance(at)
+            yield _one(site, point, f"{instance(site, point)} reads {cell_text(site, point)}, and no copy fills {view.buffer}",
+                       "stage again after changing the loops")
         return
     supplier = plan.statement_of[copy]
     if (at := decide(_Broken(site, _copied(site, supplier)))) is not None:

@@ -90,7 +90,7 @@ def _share(a: Site, b: Site, operations: int) -> bool:
     cells = [(e, f) for e, f in zip(a.cell, b.cell, strict=True) if isinstance(e, Expr) and isinstance(f, Expr)]
     same = (*a.conditions("a"), *b.conditions("b"), *(equal(e, "a", f, "b") for e, f in cells))
     try:
-        return decide(Meet(a.loops("a"), b.loops("b"), same, ((),), operations))
+        return decide(Meet(a.names("a"), b.names("b"), same, ((),), operations))
     except Undecided:
         return True
 
@@ -102,4 +102,4 @@ def _twice(site: Site, operations: int) -> bool:
     cells = [(e, f) for e, f in zip(site.cell, site.cell, strict=True) if isinstance(e, Expr) and isinstance(f, Expr)]
     same = (*site.conditions("a"), *site.conditions("b"), *(equal(e, "a", f, "b") for e, f in cells))
     cases = tuple(case for x in site.above for case in differ(var(x.id), "a", var(x.id), "b"))
-    return decide(Meet(site.loops("a"), site.loops("b"), same, cases, operations))
+    return decide(Meet(site.names("a"), site.names("b"), same, cases, operations))

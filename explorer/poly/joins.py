@@ -143,7 +143,7 @@ def _cases(a: Site, b: Site, axes: tuple[int, ...]) -> Cases:
 @lru_cache(maxsize=4096)
 def _apart(a: Site, b: Site, axes: tuple[int, ...]) -> bool:
     """Whether two accesses of one cell are in blocks that differ along the axes."""
-    return decide(Meet(a.loops("a"), b.loops("b"), _same_cell(a, b), _cases(a, b, axes), BUDGET))
+    return decide(Meet(a.names("a"), b.names("b"), _same_cell(a, b), _cases(a, b, axes), BUDGET))
 
 
 def _finding(a: Site, b: Site, axes: tuple[int, ...], before: Kernel, kernel: Kernel) -> Finding:

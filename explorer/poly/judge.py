@@ -103,7 +103,7 @@ def _lost_values(plan: Plan, buffer: str) -> Sequence[Finding]:
     """What *flow* refuses: nothing where it refuses nothing of the undivided plan, whose cells live no longer."""
     whole = undivided(plan)
     try:
-        if whole is not plan and not _flow(whole, buffer):
+        if whole is not plan and (not buffer or buffer in whole.buffer_of) and not _flow(whole, buffer):
             return ()
     except Undecided:
         pass

@@ -209,7 +209,7 @@ def _is_empty(found: Linked) -> bool:
 
 def loop_ranges(site: Site, side: str) -> dict[str, tuple[int, int]]:
     """Ranges of the loops of an access, marked by a side."""
-    return marked(ranges(site.above), side)
+    return marked(ranges(tuple(sorted(site.above, key=lambda x: x.id))), side)
 
 
 def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:

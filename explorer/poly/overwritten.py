@@ -16,7 +16,7 @@ from ..ir.expr import Expr, const, var
 from ..ir.tree import ranges
 from .deduce import Facts, combined, deduce
 from .dependence import are_peers
-from .events import either, instances, relation, same_cell, same_replica, witness
+from .events import either, equal_in, instances, relation, same_cell, same_replica, witness
 from .feasible import feasible
 from .last_writer import Link, loop_ranges
 from .linear import Case, Cases, Condition, Tuple, build_set, differ, equal
@@ -67,13 +67,13 @@ def overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Li
     if facts is None or not late:
         return None
     if same_leaf and not c.leaf.collect:
-        level = [equal(var(z.id), "c", var(z.id), "b") for z in c.above if not z.is_place and z.extent > 1]
-        places = [var(z.id) for z in c.above if z.is_place and z.extent > 1]
+        level = equal_in((z.id for z in c.above if not z.is_place and z.extent > 1), "c", "b")
+        places = [var(name) for name in sorted(z.id for z in c.above if z.is_place and z.extent > 1)]
         early = (*early, *((*level, *case) for v in places for case in differ(v, "c", v, "b")))
     harmless = [tuple(_on_side_c(q) for q in x.same) for x in supplied if x.exact]
     alike = [_peer_cells(c, b)] if b.writes and c.writes and are_peers(b.statement, c.statement) else [copied] if copied else []
     harmless += alike
-    between = _Between((a.loops("a"), b.loops("b"), c.loops("c")), tuple((loop_ranges(a, "a") | loop_ranges(b, "b")).items()),
+    between = _Between((a.names("a"), b.names("b"), c.names("c")), tuple((loop_ranges(a, "a") | loop_ranges(b, "b")).items()),
                        tuple(loop_ranges(c, "c").items()), (*a.conditions("a"), *b.conditions("b"), *c.conditions("c")),
                        (*by.same, *_cell_of(a, b)), same, early, late, tuple(harmless))
     kept = _kept(between)

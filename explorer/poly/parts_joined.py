@@ -47,6 +47,8 @@ def continued(first: Loop, second: Loop, scope: Ranges, buffers: dict[str, Buffe
     twins = _Twins({**scope, first.id: (behind, behind + second.extent - 1)}, {second.id: var(first.id) - behind + second.start})
     if not _are_twins(first.body, second.body, twins):
         return None
+    if len(set(twins.buffers.values())) < len(twins.buffers):
+        return None
     inside = {second.id: first.id, **{b.id: a.id for a, b in zip(walk(first.body), walk(second.body), strict=True)}}
     for b, a in twins.buffers.items():
         ours, theirs = buffers[a], buffers[b]
@@ -80,8 +82,9 @@ def _is_twin_leaf(a: Leaf, b: Leaf, twins: _Twins) -> bool:
     if (a.statement, a.mechanism, a.multicast, len(a.views), len(a.sums)) != (
             b.statement, b.mechanism, b.multicast, len(b.views), len(b.sums)) or a.collect or b.collect:
         return False
-    values = [(x[1], y[1]) for x, y in zip(a.at, b.at, strict=True)]
-    values += [(x[1], y[1]) for x, y in zip(a.sums, b.sums, strict=True)]
+    if [d for d, _ in a.at] != [d for d, _ in b.at] or [e for e, _ in a.sums] != [e for e, _ in b.sums]:
+        return False
+    values = [(x[1], y[1]) for x, y in zip((*a.at, *a.sums), (*b.at, *b.sums), strict=True)]
     for (slot, v), (other, w) in zip(a.views, b.views, strict=True):
         if slot != other or twins.buffers.setdefault(w.buffer, v.buffer) != v.buffer or (v.lane is None) != (w.lane is None):
             return False

@@ -12,6 +12,7 @@ from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import BLOCK_ROLES, THREAD_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node
 from .plan_facts import run_set
+from .relations import boxes_of
 
 PLACE = (*BLOCK_ROLES, *THREAD_ROLES)
 """Coordinates of a place, in order; warp and lane are folded into thread.x."""
@@ -46,8 +47,8 @@ class Placed:
 
     @property
     def boxes(self) -> tuple[tuple[str, int, int], ...]:
-        """(id, start, extent) of each loop."""
-        return tuple((x.id, x.start, x.extent) for x in self.above)
+        """(id, start, extent) of each loop, in alphabetical order."""
+        return boxes_of(self.above)
 
 
 def place_leaves(plan: Plan) -> dict[str, list[Placed]]:

@@ -22,7 +22,7 @@ from .deduce import whole
 from .dependence import Dependence, Flow, analyse, same_element
 from .isl import Undecided, budget
 from .linear import Case, box, build_set, function, holds
-from .relations import BUDGET, bare, idle, bounds, domain, instance
+from .relations import BUDGET, bare, bounds, boxes_of, domain, idle, instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class CopyUse:
 
 def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Set:
     """The instances that this leaf executes."""
-    return run_set_of(statement, leaf.when, tuple((x.id, x.start, x.extent) for x in above))
+    return run_set_of(statement, leaf.when, boxes_of(above))
 
 
 def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
@@ -89,7 +89,7 @@ def copy_uses(plan: Plan) -> tuple[CopyUse, ...]:
         for slot, view in leaf.views:
             copy = plan_copy(plan, view.buffer)
             if slot < len(statement.reads) and view.element and copy in copies:
-                boxes = tuple((x.id, x.start, x.extent) for x in above)
+                boxes = boxes_of(above)
                 of = idle(statement)
                 element = _over_dims(of, view.element, leaf.when)
                 narrow = narrowing(of, leaf.when, boxes)

@@ -57,6 +57,11 @@ def accessing(statement: Statement, slot: int) -> Statement:
     return replace(bare(statement), reads=(), target=statement.accesses[slot])
 
 
+def boxes_of(above: tuple[Loop, ...]) -> tuple[tuple[str, int, int], ...]:
+    """(id, start, extent) of each loop, in alphabetical order."""
+    return tuple(sorted((x.id, x.start, x.extent) for x in above))
+
+
 def instance(statement: Statement, side: str = "d") -> Tuple:
     """An instance of the statement."""
     return Tuple(statement.name, side, statement.dims)

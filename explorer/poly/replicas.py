@@ -34,7 +34,7 @@ def check_replicas(plan: Plan) -> tuple[Finding, ...]:
     tuple of Finding
         One for each pair of accesses, with the smallest pair of instances.
     """
-    return tuple(_finding(a, b, axis) for a, b, axis in _pairs(plan) if decide(Meet(a.loops("a"), b.loops("b"), _same(a, b))))
+    return tuple(_finding(a, b, axis) for a, b, axis in _pairs(plan) if decide(Meet(a.names("a"), b.names("b"), _same(a, b))))
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Site, Site, str]]:

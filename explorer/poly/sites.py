@@ -17,7 +17,7 @@ from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
 from .matrix_move import LOAD
-from .relations import idle
+from .relations import boxes_of, idle
 from .tensor import operand_places
 
 Place = tuple[Expr | None, ...]
@@ -80,11 +80,15 @@ class Site:
     @cached_property
     def run(self) -> Run:
         """The instances of the leaf, whatever they access and wherever they run: what relations between leaves depend on."""
-        return idle(self.statement), self.leaf.at, self.leaf.when, tuple((x.id, x.start, x.extent) for x in self.above)
+        return idle(self.statement), self.leaf.at, self.leaf.when, boxes_of(self.above)
 
     def loops(self, side: str) -> Tuple:
         """The loops' variables on one side of a relation: ``A[i, j]``."""
         return Tuple(side.upper(), side, tuple(x.id for x in self.above))
+
+    def names(self, side: str) -> Tuple:
+        """The same in alphabetical order: what is asked of it is asked once, whichever of the loops is around the other."""
+        return Tuple(side.upper(), side, tuple(sorted(x.id for x in self.above)))
 
     @cached_property
     def _conditions(self) -> dict[str, Case]:
@@ -93,7 +97,7 @@ class Site:
     def conditions(self, side: str) -> Case:
         """The instances of the leaf, as conditions on its variables."""
         if side not in self._conditions:
-            boxes = box(((var(x.id), x.start, x.extent) for x in self.above), side)
+            boxes = box(((var(name), start, extent) for name, start, extent in boxes_of(self.above)), side)
             self._conditions[side] = (*boxes, *(holds(c, side) for c in self.guards))
         return self._conditions[side]
 

@@ -18,7 +18,7 @@ from .parts_joined import continued
 
 @per_program(512)
 def undivided(plan: Plan) -> Plan:
-    """The plan with loops that are parts of one as this one, and low digits joined to their high ones; itself where there are none.
+    """The plan with parts of a loop joined to one, and low digits to their high ones; the plan itself where there are none.
 
     Where *order* and *flow* refuse nothing of the undivided plan, they refuse nothing of this one:
 
@@ -52,7 +52,7 @@ def undivided(plan: Plan) -> Plan:
 
 @dataclass
 class _Joins:
-    """What was joined: inner loops with those that they are a digit of now, and buffers of second parts with those of the first."""
+    """What was joined: inner loops to those that they were a digit of, and buffers of second parts to those of the first."""
 
     buffers: dict[str, Buffer]
     inner: dict[str, str] = field(default_factory=dict)
@@ -60,17 +60,16 @@ class _Joins:
 
 
 def _joined(nodes: tuple[Node, ...], scope: Ranges, made: _Joins) -> tuple[Node, ...]:
-    """The nodes with parts and digits joined, the same tuple where there are none."""
+    """The nodes with digits and parts joined, the same tuple where there are none."""
     out: list[Node] = []
     for node in nodes:
-        before = out[-1] if out else None
-        if isinstance(node, Loop) and isinstance(before, Loop) and (
-                twins := continued(before, node, scope, made.buffers)) is not None:
-            out[-1] = replace(before, extent=before.extent + node.extent)
+        now, before = _whole(node, scope, made) if isinstance(node, Loop) else node, out[-1] if out else None
+        if isinstance(now, Loop) and isinstance(before, Loop) and (
+                twins := continued(before, now, scope, made.buffers)) is not None:
+            out[-1] = replace(before, extent=before.extent + now.extent)
             made.twins |= twins
         else:
-            out.append(node)
-    out = [_whole(n, scope, made) if isinstance(n, Loop) else n for n in out]
+            out.append(now)
     return nodes if len(out) == len(nodes) and all(a is b for a, b in zip(out, nodes, strict=True)) else tuple(out)
 
 
@@ -78,15 +77,15 @@ def _whole(loop: Loop, scope: Ranges, made: _Joins) -> Loop:
     """One loop, and all below it."""
     body = _joined(loop.body, {**scope, loop.id: loop.range}, made)
     loop = loop if body is loop.body else replace(loop, body=body)
-    low = loop.body[0] if len(loop.body) == 1 else None
-    if not isinstance(low, Loop) or not _is_low_digit(loop, low):
-        return loop
-    made.inner |= {name: loop.id for name, of in made.inner.items() if of == low.id} | {low.id: loop.id}
-    size, whole = low.extent, var(loop.id)
-    first, extent = loop.start * size, loop.extent * size
-    forward = {loop.id: quotient(whole, size), low.id: remainder(whole, size)}
-    inside = {**scope, loop.id: (first, first + extent - 1)}
-    return replace(loop, start=first, extent=extent, body=retime(low.body, forward, {loop.id: whole * size + var(low.id)}, inside))
+    while len(loop.body) == 1 and isinstance(low := loop.body[0], Loop) and _is_low_digit(loop, low):
+        made.inner |= {name: loop.id for name, of in made.inner.items() if of == low.id} | {low.id: loop.id}
+        size, whole = low.extent, var(loop.id)
+        first, extent = loop.start * size, loop.extent * size
+        forward = {loop.id: quotient(whole, size), low.id: remainder(whole, size)}
+        inside = {**scope, loop.id: (first, first + extent - 1)}
+        body = retime(low.body, forward, {loop.id: whole * size + var(low.id)}, inside)
+        loop = replace(loop, start=first, extent=extent, body=body)
+    return loop
 
 
 def _is_low_digit(high: Loop, low: Loop) -> bool:

@@ -16,6 +16,12 @@ def readers(plan: Plan, array: str) -> tuple[Use, ...]:
                  for slot, v in leaf.views if v.buffer == array and slot < len(plan.statement_of[leaf.statement].reads))
 
 
+def read_below(plan: Plan, array: str) -> str:
+    """Where an array is read, as a hint."""
+    found = dict.fromkeys(u.above[-1].id for u in readers(plan, array) if u.above)
+    return f"it is read below {', '.join(found)}" if found else ""
+
+
 def copy_into(plan: Plan, buffer: str) -> str:
     """The copy statement that fills a buffer, or empty."""
     found = filling(plan, buffer)

@@ -17,7 +17,7 @@ from ..poly.mechanism import settled
 from ..poly.overapproximated import overapproximates
 from ._axes import extents_of, walked_as_one
 from ._bulk_nest import bulk_nest, panel_width
-from ._copies import copy_into, readers
+from ._copies import copy_into, read_below, readers
 from ._copy_nest import copy_leaf, copy_nest
 from ._domain import bounds, dim_ranges
 from ._engine import ENGINES, misfit, not_moved
@@ -119,8 +119,11 @@ class Stage(Transform):
     masked: bool = field(default=False, metadata={
         "kind": "bool", "help": "zeros also where its readers' conditions leave an element out, as behind a diagonal"})
 
-    @once
     def check(self, plan: Plan) -> Verdict:
+        return self._checked(plan)
+
+    @once
+    def _checked(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
             return no(f"a copy cannot live in {self.space!r}", hint="'shared' or 'register'")
         if self.vector != 1 and self.vector not in WIDTHS:
@@ -246,7 +249,7 @@ class Stage(Transform):
         below = {leaf.id for leaf, _ in leaves(body)}
         found = tuple(u for u in readers(plan, self.array) if u.leaf.id in below)
         if not found:
-            return no(f"nothing below {self.at} reads {self.array}", hint=_readers_hint(plan, self.array))
+            return no(f"nothing below {self.at} reads {self.array}", hint=read_below(plan, self.array))
         if self.read >= 0 and not (found := tuple(u for u in found if u.slot == self.read)):
             return no(f"no statement below {self.at} has {self.array} as read {self.read}", hint="leave `read` out")
         if odd := next((u for u in found if u.view and not u.view.element), None):
@@ -359,10 +362,9 @@ class Stage(Transform):
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Stage]:
-        hit = plan.find(node_id)
-        if not hit or not isinstance(hit[0], Loop):
+        if not isinstance(loop := get_loop(plan, node_id), Loop):
             return
-        below = [plan.statement_of[leaf.statement] for leaf, _ in leaves((hit[0],))]
+        below = [plan.statement_of[leaf.statement] for leaf, _ in leaves((loop,))]
         names = dict.fromkeys(r.array for s in below for r in s.reads)
         reads = {(r.array, slot) for s in below for slot, r in enumerate(s.reads)}
         slots = {name: sorted(slot for array, slot in reads if array == name) for name in names}
@@ -386,8 +388,7 @@ class Stage(Transform):
         if isinstance(loop := get_loop(plan, node_id), Verdict):
             return no(f"{node_id} is a statement", "a copy is made in a loop's body", "select the loop around it") if plan.find(
                 node_id) else loop
-        read = [r.array for leaf, _ in leaves((loop,)) for r in plan.statement_of[leaf.statement].reads]
-        if not read:
+        if not (read := [r.array for leaf, _ in leaves((loop,)) for r in plan.statement_of[leaf.statement].reads]):
             return no(f"nothing in {node_id} reads an array")
         return YES if next(cls.candidates(plan, node_id), None) else cls(read[0], node_id).check(plan)
 
@@ -395,8 +396,3 @@ class Stage(Transform):
 def _stem(name: str) -> str:
     """The array behind the name of a copy: ``A`` of ``A_s``."""
     return name.removesuffix("_s").removesuffix("_r")
-
-
-def _readers_hint(plan: Plan, array: str) -> str:
-    found = dict.fromkeys(u.above[-1].id for u in readers(plan, array) if u.above)
-    return f"it is read below {', '.join(found)}" if found else ""

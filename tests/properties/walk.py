@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 
 from explorer.ir.expr import Expr
 from explorer.ir.instructions import INSTRUCTIONS
@@ -18,12 +18,12 @@ from explorer.ir.program import Statement
 from explorer.ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 
 Instance = tuple[str, tuple[int, ...]]
-LIMIT = 40_000
-"""Executions beyond which a plan is not enumerated."""
+LIMIT, MOST_VISITS = 40_000, 1_000_000
+"""Executions beyond which a plan is not enumerated; and nodes that are visited, most of whose iterations may run nothing."""
 
 
 class TooLarge(Exception):
-    """The plan executes more than :data:`LIMIT` leaves."""
+    """The plan executes more than :data:`LIMIT` leaves, or its loops have too many iterations."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,15 @@ def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
     while since and plan.kernels[since].by_one:
         since -= 1
     waits = (since, tuple(a for a in range(3) if grid[a] > 1)) if since < number else None
+    visits = count()
 
     def visit(nodes: tuple[Node, ...], values: dict[str, int], place: dict[str, int], launch: tuple[int, ...],
               time: tuple[int, ...]) -> Iterator[Execution]:
         hosted = [isinstance(n, Loop) and n.role == "launch" for n in nodes]
         outside = launch
         for index, node in enumerate(nodes):
+            if next(visits) > MOST_VISITS:
+                raise TooLarge
             if any(hosted) and len(nodes) > 1:  # what stands between two such loops is a launch of its own
                 launch = (*outside, sum(hosted[:index]) + sum(hosted[:index + 1]))
             if isinstance(node, Loop):

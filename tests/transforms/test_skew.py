@@ -74,5 +74,13 @@ def test_the_inner_loop_of_a_split_is_skewed() -> None:
 
 def test_offers_and_candidates() -> None:
     assert Skew.offers(initial(cube()), "i").what == "no loop is around i to skew it by"
-    steps = [Skew("k", by, factor) for by in "ji" for factor in (1, 2)]
-    assert list(Skew.candidates(initial(cube()), "k")) == steps
+    assert list(Skew.candidates(initial(seidel()), "i")) == [Skew("i", "t", factor) for factor in (1, 2)]
+    assert Skew.offers(initial(seidel()), "i")
+
+
+def test_nothing_is_proposed_where_no_loop_carries_a_dependence() -> None:
+    """Also none where a statement uses what another one has written in the same iteration, or updates a sum."""
+    for program, loop in ((cube(), "k"), (matmul(), "k"), (copy_2d(), "j")):
+        assert list(Skew.candidates(initial(program), loop)) == []
+        refused = Skew.offers(initial(program), loop)
+        assert refused.what == f"not proposed: no loop around {loop} carries a dependence between what runs in it"
