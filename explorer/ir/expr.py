@@ -158,10 +158,10 @@ class Expr:
                 return plain * self.terms[0][1] + self.const if self.const or self.terms[0][1] != 1 else plain
         names = _ordered(self)
         new = tuple(map(values.get, names))
-        known: list[str] = []
-        for name, value in zip(names, new):
-            known += (name,) if value is None else _ordered(value)
-        return _substituted(self, new, tuple(known), tuple(map(ranges.get, known)))
+        inside: list[str] = []
+        for name, value in zip(names, new, strict=True):
+            inside += (name,) if value is None else _ordered(value)
+        return _substituted(self, new, tuple(inside), tuple(map(ranges.get, inside)))
 
     def simplify(self, ranges: Ranges) -> Expr:
         """The same value, written with fewer quotients and remainders where `ranges` allow it."""
