@@ -13,7 +13,7 @@ from ..ir.expr import Ranges, quotient, rejoin, remainder, var
 from ..ir.memo import per_program
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Loop, Node, leaves, retime
-from .parts_joined import continued
+from .parts_joined import joined
 
 
 @per_program(512)
@@ -64,10 +64,10 @@ def _joined(nodes: tuple[Node, ...], scope: Ranges, made: _Joins) -> tuple[Node,
     out: list[Node] = []
     for node in nodes:
         now, before = _whole(node, scope, made) if isinstance(node, Loop) else node, out[-1] if out else None
-        if isinstance(now, Loop) and isinstance(before, Loop) and (
-                twins := continued(before, now, scope, made.buffers)) is not None:
-            out[-1] = replace(before, extent=before.extent + now.extent)
-            made.twins |= twins
+        both = joined(before, now, scope, made.buffers) if isinstance(now, Loop) and isinstance(before, Loop) else None
+        if both is not None:
+            out[-1] = both[0]
+            made.twins |= both[1]
         else:
             out.append(now)
     return nodes if len(out) == len(nodes) and all(a is b for a, b in zip(out, nodes, strict=True)) else tuple(out)

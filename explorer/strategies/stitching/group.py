@@ -33,6 +33,7 @@ from .rates import (
     Spread,
     bandwidth_of,
     best_parts,
+    stored_us,
 )
 
 BASE_REGISTERS = 32
@@ -176,7 +177,9 @@ class Group:
         loss, waves = found.loss(self.gpu, max(1, most)), found.waves(self.gpu, max(1, most))
         if not contiguous or (threads == 1 and self.length > vector):
             loss *= max(1.0, SECTOR / (item if not contiguous else vector * item))
-        terms["spread"] += (loss - 1) * terms["memory"] + WAVE_US * (waves - 1)
+        written = sum(self.graph.plan.array_of[v].nbytes for v in self.group if self._leaves(v))
+        few = max(0.0, stored_us(written, found.blocks(), self.gpu) - loss * written / self.bandwidth)
+        terms["spread"] += (loss - 1) * terms["memory"] + few + WAVE_US * (waves - 1)
         terms["arithmetic"] += max(0.0, self._arithmetic_us(found.blocks()) - terms["memory"] - terms["spread"])
         terms["exchange"] += shared_us(self._through_shared(), self.gpu)
         steps = {"shuffle": ROW_US + BARRIER_US * (threads > self.gpu.warp_size),
