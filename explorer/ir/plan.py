@@ -226,7 +226,8 @@ class Plan:
 
     def map_bodies(self, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Plan:
         """Apply `change` to the body of every kernel."""
-        return replace(self, kernels=tuple(replace(k, body=change(k.body)) for k in self.kernels))
+        made = ((k, change(k.body)) for k in self.kernels)
+        return replace(self, kernels=tuple(k if body is k.body else replace(k, body=body) for k, body in made))
 
     def map_leaves(self, change: Callable[[Leaf], Leaf]) -> Plan:
         """Apply `change` to every leaf."""

@@ -7,7 +7,7 @@ rewriting (splitting ``k`` keeps ``k`` for the outer loop and makes ``k.i``); a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -151,6 +151,10 @@ class Loop:
     start: int = 0
     trimmed: bool = False
 
+    def around(self, body: tuple[Node, ...]) -> Loop:
+        """The loop with another body; itself where that is its own."""
+        return self if body is self.body else Loop(self.id, self.extent, body, self.role, self.start, self.trimmed)
+
     @property
     def range(self) -> tuple[int, int]:
         """Inclusive interval of the variable (empty loops give ``(start, start)``)."""
@@ -252,24 +256,27 @@ def find(nodes: tuple[Node, ...], node_id: str, above: tuple[Loop, ...] = ()) ->
 
 
 def rewrite(nodes: tuple[Node, ...], node_id: str, change: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """Replace the node with this id by the nodes that `change` returns."""
+    """Replace the node with this id by the nodes that `change` returns; what does not hold it stays the same value."""
     out: list[Node] = []
     for node in nodes:
         if node.id == node_id:
             out += change(node)
         elif isinstance(node, Loop):
-            out.append(replace(node, body=rewrite(node.body, node_id, change)))
+            out.append(node.around(rewrite(node.body, node_id, change)))
         else:
             out.append(node)
-    return tuple(out)
+    return kept(nodes, out)
+
+
+def kept(nodes: tuple[Node, ...], made: Sequence[Node]) -> tuple[Node, ...]:
+    """Nodes that were made of others; these themselves where each is still there: equal values that are one are found fast."""
+    return nodes if len(nodes) == len(made) and all(a is b for a, b in zip(nodes, made, strict=True)) else tuple(made)
 
 
 def map_leaves(nodes: tuple[Node, ...], change: Callable[[Leaf], Leaf]) -> tuple[Node, ...]:
     """Apply `change` to every leaf."""
-    return tuple(
-        change(n) if isinstance(n, Leaf) else replace(n, body=map_leaves(n.body, change)) if isinstance(n, Loop) else n
-        for n in nodes
-    )
+    return kept(nodes, [change(n) if isinstance(n, Leaf) else n.around(map_leaves(n.body, change)) if isinstance(n, Loop) else n
+                        for n in nodes])
 
 
 def ranges(loops: tuple[Loop, ...]) -> Ranges:
@@ -299,7 +306,7 @@ def retime(nodes: tuple[Node, ...], forward: Mapping[str, Expr], backward: Mappi
     out: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop):
-            out.append(replace(node, body=retime(node.body, forward, backward, {**scope, node.id: node.range})))
+            out.append(node.around(retime(node.body, forward, backward, {**scope, node.id: node.range})))
         elif isinstance(node, Leaf):
             at = tuple((dim, e.substitute(forward, scope)) for dim, e in node.at)
             views = tuple((slot, v.substitute(forward, scope)) for slot, v in node.views)

@@ -95,7 +95,7 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
         return None
     path = path_to(kernel, a.leaf.id)
     group = closed_before(path)
-    early = decide(_NotLanded(by, group, tuple(landings(kernel, b.leaf.id))))
+    early = decide(_NotLanded(by, group, landings(kernel, b.leaf.id)))
     return _finding(kernel, a, b, *early) if early else None
 
 
@@ -103,7 +103,7 @@ def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other
     """A later write of a cell that the copy may not have read, or written, yet; of those that read, where the value is used."""
     kernel, a, b = plan.kernels[copy.launch], copy.site, other.site
     group, after = closed_before(path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
-    question = StillOpen(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
+    question = StillOpen(a, b, after, group, landings(kernel, b.leaf.id))
     early = decide(question)
     if early and not a.writes:
         early = decide(replace(question, used=_used(plan, everything, copy.site.leaf.id)))

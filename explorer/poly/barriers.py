@@ -32,7 +32,7 @@ from ..ir.tree import Kernel, Loop
 from .arrivals import copies_in_bulk, reuses
 from .bulk_store import BULK_STORE
 from .decide import Meet, decide
-from .groups import COPIES, PRODUCTS
+from .groups import COPIES, PRODUCTS, Queue
 from .isl import Undecided, alone, smallest
 from .linear import Case, Cases, Condition, build_map, differ, equal, less
 from .sites import Site, launch_extents, sites, thread_weights
@@ -125,8 +125,8 @@ def races(plan: Plan, kernel: Kernel) -> tuple[Finding, ...]:
     found = [Finding("race", f"{leaf} makes all threads of a block meet, while one warpgroup has its turn",
                      "the others wait for theirs, and nobody goes on", nodes=(leaf,),
                      hints=("take_turns is the last move of such a loop",)) for leaf in order.stuck]
-    found += [_race(plan, q, launch) for q in _questions(plan, kernel, order)
-              if all(s.given for s in q.positions) and _positions(q, order) == frozenset() and conflict(q, launch)]
+    found += [_race(plan, q, launch) for q in _questions(plan, kernel, order, True)
+              if _positions(q, order) == frozenset() and conflict(q, launch)]
     return _distinct(found)
 
 
@@ -157,8 +157,10 @@ def _distinct(races: list[Finding]) -> tuple[Finding, ...]:
     return tuple({(f.nodes, f.array, f.kind): f for f in reversed(races)}.values())[::-1]
 
 
-def _questions(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[Question]:
-    """All pairs of accesses to one storage of the block or of the grid, in every way they could meet."""
+def _questions(plan: Plan, kernel: Kernel, order: TextOrder, no_room: bool = False) -> Iterator[Question]:
+    """All pairs of accesses to one storage of the block or of the grid, in every way they could meet; with `no_room`, in those
+    ways alone in which no further barrier could stand between the two.
+    """
     by_storage: dict[tuple[str, bool], list[Site]] = {}
     for site in sites(plan)[kernel.id]:
         if site.space != "register":
@@ -169,26 +171,37 @@ def _questions(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[Questio
                 if kernel.has_roles and "bulk" in (a.leaf.mechanism, b.leaf.mechanism):
                     continue  # mbarriers alone order the producer with consumers: see `roles`
                 if (a.writes or b.writes) and not (a.atomic and a.atomic == b.atomic):
-                    yield from _pair_questions(a, b, order)
+                    found = _pair_questions(a, b, order, no_room)
+                    yield from (q for q in found if all(s.given for s in q.positions)) if no_room else found
 
 
-def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
+def _pair_questions(a: Site, b: Site, order: TextOrder, no_room: bool) -> Iterator[Question]:
     common = _common(a.above, b.above)
     same = tuple(("=", x.id) for x in common)
+    every = not no_room or any(_queue(x) for x in (a, b))
     if a.leaf.id == b.leaf.id:
         first, second = (a, b) if order.at(a) <= order.at(b) else (b, a)
         yield Question(first, second, same, order.between(order.at(first), order.at(second)))
     else:
         first, second = (a, b) if order.at(a) < order.at(b) else (b, a)
-        yield from _ordered(first, second, same, order, order.between(order.at(first), order.at(second)))
+        if every or not order.can(order.at(first), order.at(second)):
+            yield from _ordered(first, second, same, order, order.between(order.at(first), order.at(second)))
     for depth, loop in enumerate(common):
         if loop.extent < 2 or loop.role == "launch":
             continue
         outer = tuple(("=", x.id) for x in common[:depth])
         for first, second in ((a, b),) if a is b else ((a, b), (b, a)):
-            around = order.around(loop.id, order.at(first), order.at(second))
-            yield from _ordered(first, second, (*outer, ("+1", loop.id)), order, around)
-            yield from _ordered(first, second, (*outer, ("+2", loop.id)), order, order.inside(loop.id))
+            if every or not order.can_around(loop.id, order.at(first), order.at(second)):
+                around = order.around(loop.id, order.at(first), order.at(second))
+                yield from _ordered(first, second, (*outer, ("+1", loop.id)), order, around)
+            if every or not order.can_inside(loop.id):
+                yield from _ordered(first, second, (*outer, ("+2", loop.id)), order, order.inside(loop.id))
+
+
+def _queue(site: Site) -> Queue | None:
+    """What counts the work that an access leaves in flight; its thread waits for that."""
+    mechanism = site.leaf.mechanism
+    return COPIES if mechanism == "async" else PRODUCTS if stays_in_flight(mechanism) else None
 
 
 def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
@@ -200,7 +213,7 @@ def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, posit
     if first.leaf.mechanism == "bulk":
         return
     yield Question(first, second, relation, positions)
-    queue = COPIES if first.leaf.mechanism == "async" else PRODUCTS if stays_in_flight(first.leaf.mechanism) else None
+    queue = _queue(first)
     for after_wait in order.after_waits(second, queue.wait) if queue else ():
         yield Question(first, second, relation, after_wait)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..ir.expr import ZERO, Expr, Ranges, const, var
 from ..ir.instructions import stays_in_flight
@@ -46,6 +47,10 @@ class Queue:
 COPIES, PRODUCTS, RELEASES = Queue("wait"), Queue("wait_products"), Queue("acquire")
 
 
+REMEMBERED = 2048
+"""Answers about kernels that are kept; each pair of accesses asks for the same few."""
+
+
 @dataclass(frozen=True)
 class Landing:
     """One alternative for the last run of a wait before a read.
@@ -71,6 +76,7 @@ class Step:
     index: int
 
 
+@lru_cache(maxsize=REMEMBERED)
 def path_to(kernel: Kernel, node_id: str) -> tuple[Step, ...]:
     """The bodies from the kernel down to the node."""
     def search(loop: Loop | None, body: tuple[Node, ...]) -> tuple[Step, ...] | None:
@@ -86,6 +92,7 @@ def path_to(kernel: Kernel, node_id: str) -> tuple[Step, ...]:
     return found
 
 
+@lru_cache(maxsize=REMEMBERED)
 def closed_in(nodes: tuple[Node, ...], queue: Queue = COPIES) -> int:
     """Groups that one thread closes in these nodes; places and the loops of an instruction are one iteration for it."""
     total = 0
@@ -113,12 +120,12 @@ def is_once(loop: Loop) -> bool:
     return loop.is_place or loop.role == "tensor"
 
 
-def landings(kernel: Kernel, reader: str, queue: Queue = COPIES) -> Iterator[Landing]:
+@lru_cache(maxsize=REMEMBERED)
+def landings(kernel: Kernel, reader: str, queue: Queue = COPIES) -> tuple[Landing, ...]:
     """All alternatives for the last run of each wait before a leaf."""
     path = path_to(kernel, reader)
-    for node in walk(kernel.body):
-        if isinstance(node, Sync) and node.kind == queue.wait:
-            yield from _last_runs(path, path_to(kernel, node.id), node.pending, queue)
+    waits = [node for node in walk(kernel.body) if isinstance(node, Sync) and node.kind == queue.wait]
+    return tuple(run for wait in waits for run in _last_runs(path, path_to(kernel, wait.id), wait.pending, queue))
 
 
 def may_be_open(kernel: Kernel, leaf: str, wait: str, queue: Queue) -> bool:
@@ -131,7 +138,7 @@ def may_be_open(kernel: Kernel, leaf: str, wait: str, queue: Queue) -> bool:
     common = 0
     while common < min(len(own), len(at)) - 1 and own[common].index == at[common].index:
         common += 1
-    group, found = closed_before(own, queue), tuple(landings(kernel, wait, queue))
+    group, found = closed_before(own, queue), landings(kernel, wait, queue)
     scope = {s.loop.id: (s.loop.start, s.loop.start + s.loop.extent - 1) for s in at if s.loop}
     ends = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in own[common + 1:] if s.loop}
     if own[common].index < at[common].index and not _landed(group.substitute(ends), (), found, scope):

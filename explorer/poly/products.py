@@ -61,7 +61,7 @@ def _check(kernel: Kernel, product: Event, other: Event) -> Finding | None:
     a, b = product.site, other.site
     group = closed_before(path_to(kernel, a.leaf.id), PRODUCTS)
     early: Points | None = decide(StillOpen(a, b, earlier(product, other, "a", "b"), group,
-                                            tuple(landings(kernel, b.leaf.id, PRODUCTS))))
+                                            landings(kernel, b.leaf.id, PRODUCTS)))
     if not early:
         return None
     source, sink = instance(a, early[0]), instance(b, early[1])

@@ -114,7 +114,7 @@ def _slots(plan: Plan, kernel: Kernel, number: int) -> Iterator[Finding]:
     mine = [e for e in events(plan) if e.launch == number]
     copies = [e for e in mine if e.site.leaf.mechanism == "bulk" and e.site.writes]
     for copy in copies:
-        waits = tuple(landings(kernel, copy.site.leaf.id, RELEASES))
+        waits = landings(kernel, copy.site.leaf.id, RELEASES)
         for use in mine:
             if use.site.cells != copy.site.cells:
                 continue

@@ -6,8 +6,10 @@ and before the second" is then an interval of numbers, and a barrier deeper in a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
@@ -76,6 +78,34 @@ class TextOrder:
     def around(self, loop: str, first: int, second: int) -> frozenset[Slot]:
         """Positions on every way from `first` in one iteration of the loop to `second` in the next."""
         return self._those((loop, first, second), lambda s: loop in s.inside and (s.order > first or s.order < second))
+
+    def can(self, first: int, second: int) -> bool:
+        """Whether a barrier that is not there yet can stand after one number and before another."""
+        at = bisect_right(self._free, first)
+        return at < len(self._free) and self._free[at] < second
+
+    def can_around(self, loop: str, first: int, second: int) -> bool:
+        """The same, on every way from `first` in one iteration of the loop to `second` in the next."""
+        inside = self._spans.get(loop)
+        return inside is not None and (inside[1] > first or inside[0] < second)
+
+    def can_inside(self, loop: str) -> bool:
+        """Whether such a barrier can stand anywhere in a loop."""
+        return loop in self._spans
+
+    @cached_property
+    def _free(self) -> list[int]:
+        return sorted(s.order for s in self.slots if not s.given)
+
+    @cached_property
+    def _spans(self) -> dict[str, tuple[int, int]]:
+        """The first and the last of such positions in each loop."""
+        out: dict[str, tuple[int, int]] = {}
+        for s in self.slots:
+            for loop in s.inside if not s.given else ():
+                low, high = out.get(loop, (s.order, s.order))
+                out[loop] = min(low, s.order), max(high, s.order)
+        return out
 
     def _those(self, asked: tuple[str | int, ...], wanted: Callable[[Slot], bool]) -> frozenset[Slot]:
         """The positions that are wanted; many pairs of accesses ask for the same."""
