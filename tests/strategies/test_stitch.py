@@ -161,6 +161,23 @@ def test_steps_are_ordinary_moves() -> None:
     assert program("batchnorm_relu").load(made.to_json()).plan == made.plan
 
 
+MEASURED = {
+    (8, 32, 784): (4.64, 5.95), (16, 32, 1024): (6.02, 6.75), (64, 32, 196): (6.18, 6.50), (8, 64, 3136): (7.79, 9.38),
+    (16, 64, 1024): (6.51, 7.70), (32, 64, 784): (7.90, 9.60), (64, 64, 196): (6.34, 7.23), (32, 128, 784): (10.24, 13.02),
+    (32, 32, 3136): (17.89, 14.30), (64, 16, 1024): (15.10, 8.30),
+}
+"""Batch normalisation of B images, C channels, P pixels on an H200: microseconds in one launch, and in two."""
+
+
+@pytest.mark.parametrize("sizes", MEASURED)
+def test_few_channels_take_as_many_launches_as_is_faster(sizes: tuple[int, int, int]) -> None:
+    """A multiprocessor stores 32 bytes a cycle, so blocks that are few take long for what they write."""
+    images, channels, pixels = sizes
+    made = auto(written("batchnorm_relu", B=images, C=channels, P=pixels), gpu=ex.gpu("H200"))
+    one, two = MEASURED[sizes]
+    assert len(made.plan.launched) == (1 if one < two else 2)
+
+
 @pytest.mark.parametrize("sizes", [{"B": 4, "C": 2, "P": 1024}, {"B": 3, "C": 7, "P": 50}, {"B": 64, "C": 256, "P": 3136}])
 def test_batch_normalisation_reads_twice(sizes: dict[str, int]) -> None:
     made = stitch(written("batchnorm_relu", **sizes), {"mean->y": "global"})
