@@ -4,7 +4,8 @@ A kernel takes its launches and, for each of them, the longest of five times, no
 Waterman, D. Patterson, "Roofline", CACM 52(4), 2009, with a roof more for each level; :mod:`explorer.strategies.counts` counts):
 
 - *memory*: the moved bytes at the GPU's bandwidth;
-- *sectors*: the requested bytes at what the busy multiprocessors take in from the second-level cache, and the requests for them;
+- *sectors*: the requested bytes at what the busy multiprocessors take in from the second-level cache and store, and the requests
+  for them;
 - *issue*: operations and accesses of all lanes at what the busy multiprocessors issue;
 - *tensor*: operations of tensor instructions at what the busy multiprocessors' tensor cores compute;
 - *path*: what one thread does one after the other, times the rounds in which the blocks are resident.  Few busy threads have
@@ -33,7 +34,15 @@ from .kernel_counts import KernelCounts, LeafCounts
 from .pipelines.facts import stepped_time, steppings
 from .pipelines.terms import Stepped
 from .rows.model import CLOCK_HZ
-from .stitching.rates import ALONE_BYTES_PER_CYCLE, GRID_US, JOIN_US, LAUNCH_US, ROW_US, bandwidth_of
+from .stitching.rates import (
+    ALONE_BYTES_PER_CYCLE,
+    GRID_US,
+    JOIN_US,
+    LAUNCH_US,
+    ROW_US,
+    STORED_BYTES_PER_CYCLE,
+    bandwidth_of,
+)
 
 LANES = 128
 """Lanes of arithmetic of a multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions")."""
@@ -218,10 +227,11 @@ def _price(plan: Plan, kernel: Kernel, gpu: Gpu) -> KernelPrice:
     leaves = [x for x in c.leaves if x.leaf not in inside]
     active = min(gpu.multiprocessors, c.blocks)
     rounds = max(1.0, c.blocks / (gpu.multiprocessors * c.resident(gpu)))
+    stored = c.written_bytes * (1 / STORED_BYTES_PER_CYCLE - 1 / ALONE_BYTES_PER_CYCLE)
     path = sum(x.share * (x.waits * MEMORY_US + x.near_waits * CACHE_US + x.meetings * ROW_US + x.steps * STEP_CYCLES / clock)
                for x in leaves)
     return KernelPrice(c, c.launches * STARTS_US.get(c.join, JOIN_US), c.launches * c.moved_bytes / bandwidth_of(gpu),
-                       c.launches * sum(map(_taken, leaves)) / (active * clock),
+                       c.launches * (sum(map(_taken, leaves)) + stored) / (active * clock),
                        c.launches * sum(x.issued for x in leaves) / (active * LANES * clock), c.launches * rounds * path,
                        c.launches * sum(x.tensor_us for x in leaves) * gpu.multiprocessors / active,
                        stepped_time(plan, kernel, found, c, gpu, clock) if found else None)
