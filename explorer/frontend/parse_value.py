@@ -48,6 +48,8 @@ _LOOPS = {
     "mean": "a loop with +=, then a division by the size",
     "argmax": "ex.argmax(x[i, k] for k in range(N))",
     "argmin": "ex.argmin(x[i, k] for k in range(N))",
+    **dict.fromkeys(("temp", "temporary", "array", "zeros", "empty", "ones", "full", "alloc", "shared", "register"),
+                    "t = ex.local(ex.f32, N) declares a temporary; moves say where it lies"),
 }
 
 
@@ -120,7 +122,7 @@ class ValueParser:
                     why="only parameters and temporaries can be indexed",
                     hint=f"add a parameter {base.id}: ex.f32[…]",
                 )
-            raise self.scope.unknown(base)
+            raise self.scope.unknown(base, len(_parts(node)) if kind != "read" else 0)
         parts = _parts(node)
         wanted = array.given if array.role == "temporary" else len(array.shape)
         if len(parts) != wanted:

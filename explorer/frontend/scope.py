@@ -181,9 +181,17 @@ class Scope:
                 return 1
             raise self.refuse(node, f"{value} divides by zero", why=f"with {show_sizes(self.sizes)}") from None
 
-    def unknown(self, node: ast.Name) -> ProgramError:
-        """The refusal of a name that means nothing here."""
+    def unknown(self, node: ast.Name, indices: int = 0) -> ProgramError:
+        """The refusal of a name that means nothing here; of something with so many indices that gets a value."""
         name = node.id
+        if indices:
+            sizes = ", ".join(("N",) if indices == 1 else ("M", "N") if indices == 2 else (f"N{n}" for n in range(indices)))
+            return self.refuse(
+                node,
+                f"unknown array {name}",
+                why="an array is a parameter, or a temporary that is declared before",
+                hint=f"{name} = ex.local(ex.f32, {sizes}) above the loops, or a parameter {name}: ex.f32[{sizes}]",
+            )
         if name in self.assigned:
             return self.refuse(
                 node,

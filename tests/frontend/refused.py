@@ -76,8 +76,12 @@ LOOPS = [
 
 NAMES = [
     ("unknown name", nest("y[i, j] = t"), 5, "t", "unknown name t", "no parameter", "spelling"),
-    ("a parameter that was left out", nest("z[i, j] = x[i, j]"), 5, "z", "unknown name z", "no parameter",
+    ("a parameter that was left out", nest("y[i, j] = z[i, j]"), 5, "z", "unknown name z", "no parameter",
      "add it to the parameters: z: ex.f32[N]"),
+    ("an array that was not declared", nest("z[i, j] = x[i, j]"), 5, "z", "unknown array z", "a temporary that is declared",
+     "z = ex.local(ex.f32, M, N) above the loops"),
+    ("another word for a temporary", "t = ex.zeros((M, N))\n" + nest("y[i, j] = x[i, j]"), 3, "ex.zeros((M, N))",
+     "ex.zeros is not an operation", "values are made of", "t = ex.local(ex.f32, N)"),
     ("an operation that is none", nest("y[i, j] = softplus(x[i, j])"), 5, "softplus(x[i, j])", "softplus is not an operation",
      "argmin_key, cast, ceil", "a function of your own under @ex.function"),
     ("undeclared update", nest("t += x[i, j]"), 5, "t", "t is not declared", "no value that could be updated", "t = 0.0"),
