@@ -42,12 +42,21 @@ def undivided(plan: Plan) -> Plan:
         for k in 0…1024
             S(k)
     """
+    if not _is_scoped(plan):
+        return plan
     made = _Joins(plan.buffer_of)
     kernels = tuple(k if (body := _joined(k.body, {}, made)) is k.body else replace(k, body=body) for k in plan.kernels)
     if all(a is b for a, b in zip(kernels, plan.kernels, strict=True)):
         return plan
     buffers = (b for b in plan.buffers if b.name not in made.twins)
     return replace(plan, kernels=kernels, buffers=tuple(replace(b, scope=made.inner.get(b.scope, b.scope)) for b in buffers))
+
+
+def _is_scoped(plan: Plan) -> bool:
+    """Whether each buffer is used within its scope alone; flow refuses other plans, and no move makes them."""
+    scopes = {b.name: b.scope for b in plan.buffers if b.scope}
+    return all(scope is None or any(x.id == scope for x in above)
+               for leaf, above, _ in plan.leaves for _, v in leaf.views for scope in (scopes.get(v.buffer),))
 
 
 @dataclass

@@ -81,6 +81,8 @@ def mutants() -> dict[str, Plan]:
         "an inner loop shorter": plan.replace_node("j.2", replace(plan.loops["j.2"], extent=23)),
         "a buffer of another type": replace(plan, buffers=tuple(
             replace(b, pad=1) if b.scope == "i.2" else b for b in plan.buffers)),
+        "a buffer of one part in both": plan.map_leaves(lambda leaf: replace(leaf, views=tuple(
+            (s, replace(v, buffer="x_r") if v.buffer.startswith("x_r") else v) for s, v in leaf.views))),
         "a buffer around both": replace(plan, buffers=tuple(
             replace(b, scope="") if b.scope == "i.2" else b for b in plan.buffers)),
     }
