@@ -94,11 +94,12 @@ def path_to(kernel: Kernel, node_id: str) -> tuple[Step, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def closed_in(nodes: tuple[Node, ...], queue: Queue = COPIES) -> int:
-    """Groups that one thread closes in these nodes; places and the loops of an instruction are one iteration for it."""
+    """Groups that one thread closes in these nodes; places, the loops of an instruction and launches are one iteration for it."""
     total = 0
     for node in nodes:
         if isinstance(node, Loop):
-            total += (min(1, node.extent) if is_once(node) else node.extent) * closed_in(node.body, queue)
+            turns = min(1, node.extent) if is_once(node) or node.role == "launch" else node.extent
+            total += turns * closed_in(node.body, queue)
         elif queue.closes(node):
             total += 1
     return total

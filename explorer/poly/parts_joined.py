@@ -59,7 +59,9 @@ def joined(first: Loop, second: Loop, scope: Ranges, buffers: dict[str, Buffer])
     for b, a in twins.buffers.items():
         ours, theirs = buffers[a], buffers[b]
         own = theirs.scope in inside
-        if own != (a != b) or (own and replace(theirs, name=a, scope=inside[theirs.scope]) != ours):
+        if own != (a != b) or (own and theirs.space == "global"):  # global memory outlives an iteration
+            return None
+        if own and replace(theirs, name=a, scope=inside[theirs.scope]) != ours:
             return None
     return replace(first, extent=first.extent + second.extent, body=body), {b: a for b, a in twins.buffers.items() if a != b}
 

@@ -53,7 +53,7 @@ def undivided(plan: Plan) -> Plan:
 
 
 def _is_scoped(plan: Plan) -> bool:
-    """Whether each buffer is used within its scope alone; flow refuses other plans, and no move makes them."""
+    """Whether each buffer is used within its scope alone; other plans are judged as they are."""
     scopes = {b.name: b.scope for b in plan.buffers if b.scope}
     return all(scope is None or any(x.id == scope for x in above)
                for leaf, above, _ in plan.leaves for _, v in leaf.views for scope in (scopes.get(v.buffer),))
