@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.expr import ZERO, Expr, Ranges, var
 from ..ir.plan import Buffer
-from ..ir.tree import Leaf, Loop, Node, Sync, View, walk
+from ..ir.tree import Leaf, Loop, Node, Sync, View, kept, walk
 
 
 @dataclass
@@ -75,7 +75,7 @@ def _bodies(ours: tuple[Node, ...], theirs: tuple[Node, ...], twins: _Twins) -> 
         if (node := _one_node(a, b, twins)) is None:
             return None
         out.append(node)
-    return tuple(out) if any(x is not a for x, a in zip(out, ours, strict=True)) else ours
+    return kept(ours, out)
 
 
 def _one_node(a: Node, b: Node, twins: _Twins) -> Node | None:
@@ -87,7 +87,7 @@ def _one_node(a: Node, b: Node, twins: _Twins) -> Node | None:
             for scope in (twins.first, twins.second, twins.whole):
                 scope[a.id] = a.range
             body = _bodies(a.body, b.body, twins)
-            return None if body is None else a if body is a.body else replace(a, body=body)
+            return None if body is None else a.around(body)
         case Leaf(), Leaf():
             return _one_leaf(a, b, twins)
         case Sync(), Sync():

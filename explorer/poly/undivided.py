@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import Ranges, quotient, rejoin, remainder, var
 from ..ir.memo import per_program
 from ..ir.plan import Buffer, Plan
-from ..ir.tree import Loop, Node, leaves, retime
+from ..ir.tree import Loop, Node, kept, leaves, retime
 from .parts_joined import joined
 
 
@@ -79,13 +79,12 @@ def _joined(nodes: tuple[Node, ...], scope: Ranges, made: _Joins) -> tuple[Node,
             made.twins |= both[1]
         else:
             out.append(now)
-    return nodes if len(out) == len(nodes) and all(a is b for a, b in zip(out, nodes, strict=True)) else tuple(out)
+    return kept(nodes, out)
 
 
 def _whole(loop: Loop, scope: Ranges, made: _Joins) -> Loop:
     """One loop, and all below it."""
-    body = _joined(loop.body, {**scope, loop.id: loop.range}, made)
-    loop = loop if body is loop.body else replace(loop, body=body)
+    loop = loop.around(_joined(loop.body, {**scope, loop.id: loop.range}, made))
     while len(loop.body) == 1 and isinstance(low := loop.body[0], Loop) and _is_low_digit(loop, low):
         made.inner |= {name: loop.id for name, of in made.inner.items() if of == low.id} | {low.id: loop.id}
         size, whole = low.extent, var(loop.id)
